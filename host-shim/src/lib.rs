@@ -1,0 +1,1 @@
+//! slirp-nat over operating system sockets.

@@ -1,0 +1,2 @@
+//! The slirpkit program.
+fn main() {}

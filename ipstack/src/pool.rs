@@ -1,0 +1,1 @@
+//! A bounded pool that parks bytes which a short write left over.

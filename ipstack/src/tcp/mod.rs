@@ -1,0 +1,1 @@
+//! A TCP endpoint whose bytes live in somebody else's socket (RFC 9293).

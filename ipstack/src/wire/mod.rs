@@ -1,0 +1,1 @@
+//! Bytes to fields and back.

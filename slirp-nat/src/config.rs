@@ -1,0 +1,224 @@
+//! What the embedder decides: addresses, policy and the memory handed over.
+
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use heapless::{String, Vec};
+use ipstack::frag::FragmentSlot;
+use managed::ManagedSlice;
+
+use crate::flow::{Flow, Permit};
+use crate::forward::ForwardSlot;
+use crate::service::dhcp::Lease;
+
+/// Resolvers that the DNS relay tries, at most.
+pub const MAX_RESOLVERS: usize = 4;
+
+/// Longest host or domain name handed out by DHCP (RFC 1035 2.3.4).
+pub const MAX_NAME_LEN: usize = 255;
+
+/// Smallest MTU, the least that every IPv4 link carries (RFC 791 3.2).
+pub const MIN_MTU: u16 = 68;
+
+/// Largest MTU: a frame of 65,535 bytes less the Ethernet header, as libslirp has it.
+pub const MAX_MTU: u16 = 65_521;
+
+/// How a guest's UDP port is mapped to a port of the host (RFC 4787 4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UdpMapping {
+    /// One host port for all destinations of a guest port.
+    #[default]
+    EndpointIndependent,
+    /// One host port for each pair of guest port and destination.
+    AddressAndPortDependent,
+}
+
+/// Who may send to a guest's mapped UDP port (RFC 4787 5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UdpFiltering {
+    /// Anybody ("full cone").
+    EndpointIndependent,
+    /// Any port of an address the guest has sent to ("address-restricted").
+    #[default]
+    AddressDependent,
+}
+
+/// Addresses and policy. [`Config::default`] gives libslirp's network, 10.0.2.0/24.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Largest IP packet on the guest's link, in bytes: [`MIN_MTU`] to [`MAX_MTU`].
+    pub mtu: u16,
+    /// The guest's network.
+    pub network: Ipv4Addr,
+    /// Length of its prefix, 1 to 30.
+    pub prefix_len: u8,
+    /// The virtual router.
+    pub gateway: Ipv4Addr,
+    /// The virtual name server.
+    pub dns: Ipv4Addr,
+    /// The first address that DHCP leases; the others follow it.
+    pub first_lease: Ipv4Addr,
+    /// The guest that a forward without an address means, before any lease was given.
+    pub default_guest: Ipv4Addr,
+    /// Host name for the guest (DHCP option 12); empty for none.
+    pub hostname: String<MAX_NAME_LEN>,
+    /// Domain name for the guest (DHCP option 15); empty for none.
+    pub domain: String<MAX_NAME_LEN>,
+    /// Where the DNS relay sends queries, the best first. May be changed at run time by
+    /// [`Nat::set_resolvers`](crate::Nat::set_resolvers).
+    pub resolvers: Vec<SocketAddr, MAX_RESOLVERS>,
+    /// Whether the guest may reach the host itself: its loopback at the gateway's address, and its
+    /// own addresses.
+    pub host_loopback: bool,
+    /// UDP mapping behaviour.
+    pub udp_mapping: UdpMapping,
+    /// UDP filtering behaviour.
+    pub udp_filtering: UdpFiltering,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mtu: 1500,
+            network: Ipv4Addr::new(10, 0, 2, 0),
+            prefix_len: 24,
+            gateway: Ipv4Addr::new(10, 0, 2, 2),
+            dns: Ipv4Addr::new(10, 0, 2, 3),
+            first_lease: Ipv4Addr::new(10, 0, 2, 15),
+            default_guest: Ipv4Addr::new(10, 0, 2, 15),
+            hostname: String::new(),
+            domain: String::new(),
+            resolvers: Vec::new(),
+            host_loopback: false,
+            udp_mapping: UdpMapping::default(),
+            udp_filtering: UdpFiltering::default(),
+        }
+    }
+}
+
+/// What is wrong with a [`Config`] or a [`Storage`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The MTU is outside [`MIN_MTU`]..=[`MAX_MTU`].
+    Mtu,
+    /// The prefix length is outside 1..=30, or the network has host bits set.
+    Network,
+    /// Gateway, name server or first lease lies outside the network, or two are the same.
+    Address,
+    /// There is no room for a single flow, or no hash bucket.
+    Storage,
+}
+
+impl core::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Mtu => "the MTU must be 68 to 65521",
+            Self::Network => "the network must be an address without host bits and a prefix of 1 to 30",
+            Self::Address => "gateway, name server and first lease must be different addresses of the network",
+            Self::Storage => "storage must hold at least one flow and one hash bucket",
+        })
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl Config {
+    /// Checks what [`Nat::new`](crate::Nat::new) relies on.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if !(MIN_MTU..=MAX_MTU).contains(&self.mtu) {
+            return Err(ConfigError::Mtu);
+        }
+        if !(1..=30).contains(&self.prefix_len) || self.network.to_bits() & !self.mask() != 0 {
+            return Err(ConfigError::Network);
+        }
+        let inside = |a: Ipv4Addr| self.contains(a) && a != self.network && a != self.broadcast();
+        let named = [self.gateway, self.dns, self.first_lease, self.default_guest];
+        let distinct = self.gateway != self.dns
+            && ![self.first_lease, self.default_guest].iter().any(|a| *a == self.gateway || *a == self.dns);
+        if named.into_iter().all(inside) && distinct { Ok(()) } else { Err(ConfigError::Address) }
+    }
+
+    /// The network mask as a number.
+    pub(crate) const fn mask(&self) -> u32 {
+        match u32::MAX.checked_shl(32 - self.prefix_len as u32) {
+            Some(mask) => mask,
+            None => 0,
+        }
+    }
+
+    /// Whether `address` lies in the guest's network.
+    pub(crate) const fn contains(&self, address: Ipv4Addr) -> bool {
+        address.to_bits() & self.mask() == self.network.to_bits()
+    }
+
+    /// The directed broadcast address.
+    pub(crate) const fn broadcast(&self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.network.to_bits() | !self.mask())
+    }
+
+    /// Whether `address` is one that the virtual router answers for.
+    pub(crate) fn is_router(&self, address: Ipv4Addr) -> bool {
+        address == self.gateway || address == self.dns
+    }
+}
+
+/// Key for flow hashing, initial sequence numbers and identifiers. Draw it at random, once for
+/// each instance: who knows it can predict them.
+#[derive(Clone, Copy)]
+pub struct Secret(pub [u64; 2]);
+
+impl core::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// All memory that the NAT ever uses, handed over at creation. Borrowed slices or, where there is
+/// an allocator, `Vec`s; either may be of any size, and 0 where the table says so.
+///
+/// | field | unit | when full |
+/// |---|---|---|
+/// | `flows` | flow | the oldest half-open connection, then the most idle UDP or ping flow, then the oldest TIME_WAIT goes; then new flows are refused |
+/// | `buckets` | hash chain, as many as flows is good | – |
+/// | `permits` | permitted UDP remote, a multiple of 4; may be 0 with endpoint-independent filtering | the oldest of its set of four goes |
+/// | `fragments`, `fragment_memory` | datagram in reassembly, and bytes shared evenly by them; may be 0 | the oldest goes |
+/// | `pool` | bytes parked after short writes; may be 0 | the rest is not acknowledged |
+/// | `datagram` | bytes of the longest datagram for the guest | longer ones are dropped |
+/// | `replies` | bytes of frames waiting for room on the link; may be 0 | further ones are dropped |
+/// | `leases` | DHCP lease; may be 0 | no reply |
+/// | `forwards` | port forward; may be 0 | [`ForwardError::TableFull`](crate::ForwardError) |
+#[derive(Debug)]
+pub struct Storage<'a> {
+    /// Flow table.
+    pub flows: ManagedSlice<'a, Flow>,
+    /// Hash chains of the flow table; all zero.
+    pub buckets: ManagedSlice<'a, u32>,
+    /// Remotes that may send to a mapped UDP port.
+    pub permits: ManagedSlice<'a, Permit>,
+    /// Datagrams in reassembly.
+    pub fragments: ManagedSlice<'a, FragmentSlot>,
+    /// Their payload.
+    pub fragment_memory: ManagedSlice<'a, u8>,
+    /// Bytes that a host did not take at once.
+    pub pool: ManagedSlice<'a, u8>,
+    /// The datagram on its way to the guest.
+    pub datagram: ManagedSlice<'a, u8>,
+    /// Frames waiting for room.
+    pub replies: ManagedSlice<'a, u8>,
+    /// DHCP leases.
+    pub leases: ManagedSlice<'a, Lease>,
+    /// Port forwards.
+    pub forwards: ManagedSlice<'a, ForwardSlot>,
+}
+
+/// `address` as the 16 bytes that flow keys use: IPv4 addresses are mapped (RFC 4291 2.5.5.2).
+pub(crate) const fn wide(address: IpAddr) -> core::net::Ipv6Addr {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    }
+}

@@ -1,0 +1,31 @@
+//! A user-mode NAT and virtual router for the guests on one link, which talks to its host through
+//! traits and owns neither sockets, nor memory, nor a clock.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing)]
+
+#[cfg(test)]
+extern crate std;
+
+mod config;
+mod flow;
+mod fmt;
+mod forward;
+pub mod host;
+pub mod link;
+mod nat;
+mod service;
+mod stats;
+
+pub use config::{
+    Config, ConfigError, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret, Storage, UdpFiltering,
+    UdpMapping,
+};
+pub use flow::{Flow, Permit};
+pub use forward::{Forward, ForwardError, ForwardSlot, Protocol};
+pub use host::{Host, HostEvent};
+pub use link::{Frame, Link};
+pub use nat::{Deadline, Due, Nat};
+pub use service::dhcp::Lease;
+pub use stats::{Counters, DropReason, Stats};

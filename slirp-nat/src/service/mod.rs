@@ -1,0 +1,3 @@
+//! What the virtual router answers itself.
+
+pub(crate) mod dhcp;

@@ -1,0 +1,1 @@
+//! Simulated guests and hosts for the integration tests.
