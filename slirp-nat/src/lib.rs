@@ -15,17 +15,19 @@ mod forward;
 pub mod host;
 pub mod link;
 mod nat;
+pub mod ring_host;
 mod service;
 mod stats;
 
 pub use config::{
-    Config, ConfigError, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret, Storage, UdpFiltering,
-    UdpMapping,
+    Config, ConfigError, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret, Storage,
+    UdpFiltering, UdpMapping,
 };
 pub use flow::{Flow, Permit};
 pub use forward::{Forward, ForwardError, ForwardSlot, Protocol};
 pub use host::{Host, HostEvent};
 pub use link::{Frame, Link};
 pub use nat::{Deadline, Due, Nat};
+pub use ring_host::{PushHost, Received, RingHost, RingSlot};
 pub use service::dhcp::Lease;
 pub use stats::{Counters, DropReason, Stats};
