@@ -20,6 +20,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod bytes;
 mod fmt;
 
 pub mod checksum;
