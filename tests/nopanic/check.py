@@ -30,12 +30,13 @@ class Builder:
         self.target_dir = pathlib.Path(target_dir)
 
     def build(self, program, *features):
-        """Builds one program; returns what cargo said, and whether it built."""
+        """Builds one program; returns the errors, and whether it built."""
         command = [*self.cargo, "build", "--release", "--locked", "--target", TARGET]
         command += ["--manifest-path", HERE / "Cargo.toml", "--target-dir", self.target_dir]
         command += ["--bin", program, "--features", ",".join(features)]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-        return done.stderr, done.returncode == 0
+        errors = re.search(r"^error.*", done.stderr, re.MULTILINE | re.DOTALL)
+        return errors[0] if errors else done.stderr, done.returncode == 0
 
     def path(self, program):
         return self.target_dir / TARGET / "release" / program

@@ -11,10 +11,10 @@ use ipstack::Instant;
 use ipstack::frag::FragmentSlot;
 use managed::ManagedSlice;
 use slirp_nat::host::{DatagramMeta, FlowId, ForwardId, Ready, Token};
-use slirp_nat::link::{Offload, Segment, TcpSegmentation, TxMeta};
+use slirp_nat::link::Offload;
 use slirp_nat::{
     Config, Deadline, DropReason, Flow, Forward, ForwardSlot, Frame, Host, HostEvent, Lease, Link,
-    Nat, Permit, Protocol, Secret, Storage, UdpFiltering, UdpMapping,
+    Nat, Permit, Protocol, PushHost, RingHost, RingSlot, Secret, Storage, UdpFiltering, UdpMapping,
 };
 use slirpkit_nopanic::{any, any_bytes, hidden, keep, one_of};
 
@@ -47,9 +47,20 @@ slirpkit_nopanic::program!({
     let config = any_config();
     keep(config.validate());
     let Ok(mut nat) = Nat::new(config, Secret([any(), any()]), storage) else { continue };
+    let mut rings = [RingSlot::EMPTY; 4];
+    let mut ring_memory = [0; 4096];
+    let mut ring_host =
+        RingHost::new(AnyHost, hidden(&mut rings[..]), hidden(&mut ring_memory[..]));
     let (mut host, mut link) = (AnyHost, AnyLink([0; 2048]));
     while any() {
         any_call(&mut nat, hidden::<dyn Host>(&mut host), hidden::<dyn Link>(&mut link));
+        any_call(&mut nat, hidden::<dyn Host>(&mut ring_host), hidden::<dyn Link>(&mut link));
+        while let Some(event) = ring_host.next_event() {
+            nat.on_host_event(any_time(), event, hidden(&mut ring_host), &mut link);
+        }
+        keep((Host::capabilities(&ring_host), ring_host.ring_len()));
+        keep(PushHost::capabilities(ring_host.inner()));
+        hidden(ring_host.inner_mut());
         hidden(&mut nat);
     }
     plain_values();
@@ -79,7 +90,7 @@ fn any_config() -> Config {
 }
 
 fn any_call(nat: &mut Nat<'_>, host: &mut dyn Host, link: &mut dyn Link) {
-    let now = Instant::from_micros(any());
+    let now = any_time();
     match any::<u8>() {
         0 => {
             let offload = Offload { checksum_partial: any(), segment_size: any() };
@@ -101,6 +112,10 @@ fn any_call(nat: &mut Nat<'_>, host: &mut dyn Host, link: &mut dyn Link) {
         }
         _ => observe(nat),
     }
+}
+
+fn any_time() -> Instant {
+    Instant::from_micros(any())
 }
 
 fn any_event() -> HostEvent {
