@@ -53,6 +53,8 @@
 //! ```
 
 pub mod arp;
+pub mod dhcpv4;
+pub mod dns;
 pub mod ethernet;
 pub mod icmpv4;
 pub mod ipv4;
@@ -61,6 +63,8 @@ pub mod tcp_options;
 pub mod udp;
 
 pub use arp::{ArpOperation, ArpPacket};
+pub use dhcpv4::{DhcpMessage, DhcpOption, DhcpReply};
+pub use dns::DnsMessage;
 pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, MacAddr};
 pub use icmpv4::{Icmpv4Error, Icmpv4Kind, Icmpv4Message, QuotedPacket};
 pub use ipv4::{IpProtocol, Ipv4Header, Ipv4Packet};

@@ -1,0 +1,85 @@
+//! ARP: answers for the virtual router's addresses, and the hardware addresses of the guests.
+
+use core::net::Ipv4Addr;
+
+use heapless::Vec;
+use ipstack::wire::{ArpOperation, ArpPacket, MacAddr};
+
+use crate::config::Config;
+use crate::service::{is_guest, is_station};
+
+#[cfg(test)]
+mod tests;
+
+/// Guests whose hardware address is known, as many as libslirp keeps.
+const MAX_NEIGHBOURS: usize = 16;
+
+/// The hardware address that goes with an address of the router: libslirp's scheme, so that guests
+/// see the same router after a change between the two.
+pub(crate) const fn router_mac(address: Ipv4Addr) -> MacAddr {
+    let [a, b, c, d] = address.octets();
+    MacAddr([0x52, 0x55, a, b, c, d])
+}
+
+/// The reply to a request for one of the router's addresses, a probe among them (RFC 5227 2.1.1):
+/// whoever wants such an address has to learn that it is taken. All other addresses are the
+/// guests' own.
+pub(crate) fn respond(config: &Config, packet: &ArpPacket) -> Option<ArpPacket> {
+    let ours = packet.operation == ArpOperation::Request && config.is_router(packet.target_ip);
+    (ours && is_station(packet.sender_mac)).then_some(ArpPacket {
+        operation: ArpOperation::Reply,
+        sender_mac: router_mac(packet.target_ip),
+        sender_ip: packet.target_ip,
+        target_mac: packet.sender_mac,
+        target_ip: packet.sender_ip,
+    })
+}
+
+/// The question who has `address`, from the gateway.
+pub(crate) fn request(config: &Config, address: Ipv4Addr) -> ArpPacket {
+    ArpPacket {
+        operation: ArpOperation::Request,
+        sender_mac: router_mac(config.gateway),
+        sender_ip: config.gateway,
+        target_mac: MacAddr::ZERO,
+        target_ip: address,
+    }
+}
+
+/// Hardware addresses of the guests, learned from what they send. When it is full the entry made
+/// first goes; its guest is back with its next packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Neighbours {
+    entries: Vec<(Ipv4Addr, MacAddr), MAX_NEIGHBOURS>,
+    /// Where the next entry goes once all are taken.
+    oldest: usize,
+}
+
+impl Neighbours {
+    /// No neighbours.
+    pub(crate) const fn new() -> Self {
+        Self { entries: Vec::new(), oldest: 0 }
+    }
+
+    /// Takes the sender of a valid ARP packet, or the source of an IP packet and of the frame that
+    /// brought it. Addresses that no guest may have are passed over.
+    pub(crate) fn learn(&mut self, config: &Config, address: Ipv4Addr, mac: MacAddr) {
+        if !is_guest(config, address) || !is_station(mac) {
+            return;
+        }
+        if let Some(known) = self.entries.iter_mut().find(|(known, _)| *known == address) {
+            known.1 = mac;
+        } else if self.entries.push((address, mac)).is_err() {
+            if let Some(entry) = self.entries.get_mut(self.oldest) {
+                *entry = (address, mac);
+            }
+            let next = self.oldest.wrapping_add(1);
+            self.oldest = if next < MAX_NEIGHBOURS { next } else { 0 };
+        }
+    }
+
+    /// The hardware address of a guest.
+    pub(crate) fn find(&self, address: Ipv4Addr) -> Option<MacAddr> {
+        self.entries.iter().find(|(known, _)| *known == address).map(|(_, mac)| *mac)
+    }
+}
