@@ -203,12 +203,12 @@ impl Stream {
                 return;
             }
             match host.receive(self.token, free) {
-                Ok(Received::Data(count)) => self.ring.produced(count),
-                Ok(Received::End) => self.end = Some(self.send_error.map_or(Ok(()), Err)),
                 Ok(Received::WouldBlock | Received::Data(0)) | Err(HostError::WouldBlock) => {
                     self.end = self.send_error.map(Err);
                     return;
                 }
+                Ok(Received::Data(count)) => self.ring.produced(count),
+                Ok(Received::End) => self.end = Some(self.send_error.map_or(Ok(()), Err)),
                 Err(error) => self.end = Some(Err(error)),
             }
         }

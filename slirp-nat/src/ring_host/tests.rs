@@ -1,5 +1,7 @@
 //! The adapter against a host that is a script.
 
+#![expect(clippy::std_instead_of_alloc, reason = "tests have std and no alloc crate")]
+
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;

@@ -1,0 +1,549 @@
+//! The scripted outside world: what tests make happen, and what the NAT did there.
+
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use slirp_nat::host::{
+    Accepted, Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, FlowId,
+    ForwardId, HostError, Peek, Ready, Token,
+};
+use slirp_nat::{HostEvent, PushHost, Received};
+
+use super::socket::{
+    Connect, Datagram, Kind, Listener, Owner, SentDatagram, Socket, State, Stream,
+};
+
+const READABLE: Ready = Ready { readable: true, writable: false, error: false };
+const WRITABLE: Ready = Ready { readable: false, writable: true, error: false };
+const ERROR: Ready = Ready { readable: true, writable: false, error: true };
+
+/// Sockets and their far ends. Tokens are never used twice, so that a late use is noticed.
+#[derive(Debug)]
+pub struct World {
+    sockets: BTreeMap<u32, Socket>,
+    next_token: u32,
+    events: VecDeque<HostEvent>,
+    connects: HashMap<SocketAddr, Connect>,
+    bind_errors: HashMap<SocketAddr, HostError>,
+    open_errors: VecDeque<HostError>,
+    send_errors: VecDeque<HostError>,
+    sent_datagrams: Vec<SentDatagram>,
+    /// The host's own addresses.
+    pub own_addresses: Vec<IpAddr>,
+    /// What it says it can do.
+    pub capabilities: Capabilities,
+    /// The address that outgoing connections have.
+    pub local: SocketAddr,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            sockets: BTreeMap::new(),
+            next_token: 1,
+            events: VecDeque::new(),
+            connects: HashMap::new(),
+            bind_errors: HashMap::new(),
+            open_errors: VecDeque::new(),
+            send_errors: VecDeque::new(),
+            sent_datagrams: Vec::new(),
+            own_addresses: vec!["198.51.100.7".parse().expect("an address")],
+            capabilities: Capabilities { ping: true, segmented_send: false },
+            local: "198.51.100.7:40000".parse().expect("an address"),
+        }
+    }
+}
+
+/// What tests make happen.
+impl World {
+    /// How connections to `remote` go from now on; without it they succeed.
+    pub fn on_connect(&mut self, remote: impl Into<SocketAddr>, outcome: Connect) {
+        self.connects.insert(remote.into(), outcome);
+    }
+
+    /// Ends a connect under way.
+    pub fn complete(&mut self, token: Token, outcome: Result<(), HostError>) {
+        let stream = self.stream(token);
+        assert_eq!(stream.connected, None, "the connect has ended already");
+        let connected = Connected { local: stream.local, remote: stream.remote };
+        stream.connected = Some(outcome.map(|()| connected));
+        if let Err(error) = outcome {
+            stream.end = Some(Err(error));
+        }
+        let failed = outcome.is_err();
+        self.owe(token, Ready { readable: failed, writable: true, error: failed });
+    }
+
+    /// The far end sends bytes.
+    pub fn sends(&mut self, token: Token, bytes: &[u8]) {
+        let stream = self.stream(token);
+        assert_eq!(stream.end, None, "the far end has ended its stream");
+        stream.incoming.extend(bytes);
+        self.announce(token, READABLE);
+    }
+
+    /// The far end ends its stream.
+    pub fn ends(&mut self, token: Token) {
+        self.stream(token).end = Some(Ok(()));
+        self.announce(token, READABLE);
+    }
+
+    /// The connection fails, behind the bytes that have arrived.
+    pub fn fails(&mut self, token: Token, error: HostError) {
+        self.stream(token).end = Some(Err(error));
+        self.announce(token, ERROR);
+    }
+
+    /// Lets the host take `room` bytes more, and no more than that until it is set again.
+    pub fn set_room(&mut self, token: Token, room: usize) {
+        let stream = self.stream(token);
+        let more = room > stream.room();
+        stream.room = Some(room);
+        if more && core::mem::take(&mut stream.write_armed) {
+            self.owe(token, WRITABLE);
+        }
+    }
+
+    /// The next sends take no more than these, whatever room the host has promised.
+    pub fn take_short(&mut self, token: Token, limits: &[usize]) {
+        self.stream(token).short_writes.extend(limits);
+    }
+
+    /// Tells the NAT that a socket is writable if it is waiting for that.
+    pub fn drain(&mut self, token: Token) {
+        if core::mem::take(&mut self.stream(token).write_armed) {
+            self.owe(token, WRITABLE);
+        }
+    }
+
+    /// A client connects to the listener at `address`. Its token is of use once accepted.
+    pub fn dial(&mut self, address: impl Into<SocketAddr>, peer: impl Into<SocketAddr>) -> Token {
+        let address = address.into();
+        let listener = self.bound(address);
+        let mut stream = Stream::new(address, peer.into());
+        stream.connected = Some(Ok(Connected { local: address, remote: stream.remote }));
+        let token = self.add(Owner::Nobody, Kind::Stream(stream));
+        self.listener(listener).backlog.push_back(token);
+        self.announce(listener, READABLE);
+        token
+    }
+
+    /// The next accept at `address` fails.
+    pub fn fail_accept(&mut self, address: impl Into<SocketAddr>, error: HostError) {
+        let listener = self.bound(address.into());
+        self.listener(listener).errors.push_back(error);
+        self.announce(listener, READABLE);
+    }
+
+    /// Listening or binding at `address` fails from now on.
+    pub fn fail_bind(&mut self, address: impl Into<SocketAddr>, error: HostError) {
+        self.bind_errors.insert(address.into(), error);
+    }
+
+    /// The next opening of a datagram socket fails.
+    pub fn fail_open(&mut self, error: HostError) {
+        self.open_errors.push_back(error);
+    }
+
+    /// The next send of a datagram fails.
+    pub fn fail_send_datagram(&mut self, error: HostError) {
+        self.send_errors.push_back(error);
+    }
+
+    /// A datagram arrives.
+    pub fn deliver(&mut self, token: Token, data: &[u8], meta: DatagramMeta) {
+        self.datagram(token).inbox.push_back((data.to_vec(), meta));
+        self.announce(token, READABLE);
+    }
+
+    /// A datagram arrives from `remote`.
+    pub fn deliver_from(&mut self, token: Token, remote: impl Into<SocketAddr>, data: &[u8]) {
+        self.deliver(token, data, DatagramMeta::new(remote.into()));
+    }
+
+    /// Receiving fails once, and the socket stays usable.
+    pub fn fail_receive(&mut self, token: Token, error: HostError) {
+        self.datagram(token).receive_errors.push_back(error);
+        self.announce(token, READABLE);
+    }
+
+    /// The network reports an error about a datagram sent earlier.
+    pub fn report(&mut self, token: Token, report: DatagramError) {
+        self.datagram(token).reports.push_back(report);
+        self.owe(token, ERROR);
+    }
+
+    /// Queues an event that nobody owes, as hosts may.
+    pub fn spurious(&mut self, token: Token, ready: Ready) {
+        self.owe(token, ready);
+    }
+
+    /// The next event owed.
+    pub fn next_event(&mut self) -> Option<HostEvent> {
+        self.events.pop_front()
+    }
+}
+
+/// What tests look at.
+impl World {
+    /// The stream last made to `remote`.
+    #[must_use]
+    pub fn stream_to(&self, remote: impl Into<SocketAddr>) -> Token {
+        let remote = remote.into();
+        self.find(|socket| matches!(&socket.kind, Kind::Stream(s) if s.remote == remote))
+            .unwrap_or_else(|| panic!("no stream to {remote}"))
+    }
+
+    /// The listener or datagram socket bound to `address`.
+    #[must_use]
+    pub fn bound(&self, address: impl Into<SocketAddr>) -> Token {
+        let address = address.into();
+        self.find(|socket| match &socket.kind {
+            Kind::Listener(listener) => listener.address == address,
+            Kind::Datagram(datagram) => datagram.address == Some(address),
+            Kind::Stream(_) => false,
+        })
+        .unwrap_or_else(|| panic!("nothing bound to {address}"))
+    }
+
+    fn find(&self, wanted: impl Fn(&Socket) -> bool) -> Option<Token> {
+        self.sockets
+            .iter()
+            .rev()
+            .find(|(_, socket)| wanted(socket))
+            .map(|(number, _)| Token(*number))
+    }
+
+    /// The bytes that the guest has sent on this stream.
+    #[must_use]
+    pub fn sent(&self, token: Token) -> &[u8] {
+        match &self.socket(token).kind {
+            Kind::Stream(stream) => &stream.sent,
+            _ => panic!("{token:?} is no stream"),
+        }
+    }
+
+    /// The bytes that the NAT has not consumed yet.
+    pub fn unconsumed(&mut self, token: Token) -> usize {
+        self.stream(token).incoming.len()
+    }
+
+    /// The hint given with the connect.
+    pub fn max_segment(&mut self, token: Token) -> u16 {
+        self.stream(token).max_segment
+    }
+
+    /// Whether the NAT has ended its direction.
+    pub fn is_write_shut(&mut self, token: Token) -> bool {
+        self.stream(token).write_shut
+    }
+
+    /// Whether the NAT waits for room.
+    pub fn is_write_armed(&mut self, token: Token) -> bool {
+        self.stream(token).write_armed
+    }
+
+    /// Whether the NAT still holds it.
+    #[must_use]
+    pub fn state(&self, token: Token) -> State {
+        self.socket(token).state
+    }
+
+    /// Whether the NAT has accepted it.
+    #[must_use]
+    pub fn is_accepted(&self, token: Token) -> bool {
+        self.socket(token).owner != Owner::Nobody
+    }
+
+    /// How many sockets of all kinds the NAT holds.
+    #[must_use]
+    pub fn open_sockets(&self) -> usize {
+        let held = |s: &&Socket| s.state == State::Open && s.owner != Owner::Nobody;
+        self.sockets.values().filter(held).count()
+    }
+
+    /// How many outgoing connections the NAT ever asked for that the host did not refuse at once.
+    #[must_use]
+    pub fn connects(&self) -> usize {
+        self.sockets.values().filter(|s| matches!(&s.kind, Kind::Stream(_))).count()
+    }
+
+    /// The datagrams sent so far.
+    #[must_use]
+    pub fn sent_datagrams(&self) -> &[SentDatagram] {
+        &self.sent_datagrams
+    }
+
+    /// Takes the datagrams sent so far.
+    pub fn take_sent_datagrams(&mut self) -> Vec<SentDatagram> {
+        core::mem::take(&mut self.sent_datagrams)
+    }
+
+    /// The kind of a datagram socket.
+    pub fn datagram_kind(&mut self, token: Token) -> DatagramKind {
+        self.datagram(token).kind
+    }
+}
+
+impl World {
+    fn add(&mut self, owner: Owner, kind: Kind) -> Token {
+        let number = self.next_token;
+        self.next_token += 1;
+        let socket = Socket { owner, state: State::Open, read_armed: true, kind };
+        self.sockets.insert(number, socket);
+        Token(number)
+    }
+
+    fn socket(&self, token: Token) -> &Socket {
+        self.sockets.get(&token.0).unwrap_or_else(|| panic!("no socket {token:?}"))
+    }
+
+    fn socket_mut(&mut self, token: Token) -> &mut Socket {
+        self.sockets.get_mut(&token.0).unwrap_or_else(|| panic!("no socket {token:?}"))
+    }
+
+    fn stream(&mut self, token: Token) -> &mut Stream {
+        match &mut self.socket_mut(token).kind {
+            Kind::Stream(stream) => stream,
+            _ => panic!("{token:?} is no stream"),
+        }
+    }
+
+    fn listener(&mut self, token: Token) -> &mut Listener {
+        match &mut self.socket_mut(token).kind {
+            Kind::Listener(listener) => listener,
+            _ => panic!("{token:?} is no listener"),
+        }
+    }
+
+    fn datagram(&mut self, token: Token) -> &mut Datagram {
+        match &mut self.socket_mut(token).kind {
+            Kind::Datagram(datagram) => datagram,
+            _ => panic!("{token:?} is no datagram socket"),
+        }
+    }
+
+    fn owe(&mut self, token: Token, ready: Ready) {
+        let socket = self.socket(token);
+        if socket.state == State::Open
+            && let Some(event) = socket.owner.event(ready)
+        {
+            self.events.push_back(event);
+        }
+    }
+
+    /// Something can be read: an event, if one is owed.
+    fn announce(&mut self, token: Token, ready: Ready) {
+        let socket = self.socket_mut(token);
+        let connecting = matches!(&socket.kind, Kind::Stream(s) if s.connected.is_none());
+        if !connecting && socket.owner != Owner::Nobody && core::mem::take(&mut socket.read_armed) {
+            self.owe(token, ready);
+        }
+    }
+
+    fn end(&mut self, token: Token, state: State) {
+        let socket = self.socket_mut(token);
+        assert_eq!(socket.state, State::Open, "{token:?} has been ended already");
+        socket.state = state;
+    }
+
+    fn bind(
+        &mut self,
+        forward: ForwardId,
+        address: SocketAddr,
+        kind: Kind,
+    ) -> Result<Token, HostError> {
+        match self.bind_errors.get(&address) {
+            Some(error) => Err(*error),
+            None => Ok(self.add(Owner::Forward(forward), kind)),
+        }
+    }
+
+    /// See [`slirp_nat::Host::peek`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn peek(
+        &mut self,
+        token: Token,
+        offset: usize,
+        buffer: &mut [u8],
+    ) -> Result<Peek, HostError> {
+        let stream = self.stream(token);
+        let mut count = 0;
+        for (to, from) in buffer.iter_mut().zip(stream.incoming.iter().skip(offset)) {
+            *to = *from;
+            count += 1;
+        }
+        match (count, stream.end) {
+            (0, None) => {
+                self.socket_mut(token).read_armed = true;
+                Ok(Peek::WouldBlock)
+            }
+            (0, Some(end)) => end.map(|()| Peek::End),
+            (count, _) => Ok(Peek::Data(count)),
+        }
+    }
+
+    /// See [`slirp_nat::Host::consume`].
+    pub fn consume(&mut self, token: Token, count: usize) {
+        self.stream(token).incoming.drain(..count);
+    }
+}
+
+impl PushHost for World {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn is_own_address(&mut self, address: IpAddr) -> bool {
+        self.own_addresses.contains(&address)
+    }
+
+    fn connect(
+        &mut self,
+        flow: FlowId,
+        remote: SocketAddr,
+        max_segment: u16,
+    ) -> Result<Token, HostError> {
+        let outcome = self.connects.get(&remote).copied().unwrap_or(Connect::Succeeds);
+        if let Connect::FailsAtOnce(error) = outcome {
+            return Err(error);
+        }
+        let mut stream = Stream::new(self.local, remote);
+        stream.max_segment = max_segment;
+        if let Connect::SucceedsAt(other) = outcome {
+            stream.remote = other;
+        }
+        let token = self.add(Owner::Flow(flow), Kind::Stream(stream));
+        match outcome {
+            Connect::Pending | Connect::FailsAtOnce(_) => {}
+            Connect::Succeeds | Connect::SucceedsAt(_) => self.complete(token, Ok(())),
+            Connect::Fails(error) => self.complete(token, Err(error)),
+        }
+        Ok(token)
+    }
+
+    fn connect_result(&mut self, token: Token) -> Result<Connected, HostError> {
+        self.stream(token).connected.unwrap_or(Err(HostError::WouldBlock))
+    }
+
+    fn receive(&mut self, token: Token, buffer: &mut [u8]) -> Result<Received, HostError> {
+        Ok(match self.peek(token, 0, buffer)? {
+            Peek::WouldBlock => Received::WouldBlock,
+            Peek::End => Received::End,
+            Peek::Data(count) => {
+                self.consume(token, count);
+                Received::Data(count)
+            }
+        })
+    }
+
+    fn send(&mut self, token: Token, data: &[&[u8]]) -> Result<usize, HostError> {
+        let stream = self.stream(token);
+        match stream.error() {
+            Some(error) => Err(error),
+            None => Ok(stream.send(data)),
+        }
+    }
+
+    fn send_room(&mut self, token: Token) -> usize {
+        self.stream(token).room()
+    }
+
+    fn arm_write(&mut self, token: Token) {
+        self.stream(token).write_armed = true;
+    }
+
+    fn shutdown_write(&mut self, token: Token) {
+        self.stream(token).write_shut = true;
+    }
+
+    fn close(&mut self, token: Token) {
+        self.end(token, State::Closed);
+    }
+
+    fn reset(&mut self, token: Token) {
+        self.end(token, State::Reset);
+    }
+
+    fn listen(&mut self, forward: ForwardId, address: SocketAddr) -> Result<Token, HostError> {
+        let listener = Listener { address, backlog: VecDeque::new(), errors: VecDeque::new() };
+        self.bind(forward, address, Kind::Listener(listener))
+    }
+
+    fn accept(&mut self, listener: Token, flow: FlowId) -> Result<Option<Accepted>, HostError> {
+        let queue = self.listener(listener);
+        if let Some(error) = queue.errors.pop_front() {
+            return Err(error);
+        }
+        let Some(token) = queue.backlog.pop_front() else {
+            self.socket_mut(listener).read_armed = true;
+            return Ok(None);
+        };
+        self.socket_mut(token).owner = Owner::Flow(flow);
+        let stream = self.stream(token);
+        let (peer, local) = (stream.remote, stream.local);
+        if stream.has_news() {
+            self.announce(token, READABLE);
+        }
+        Ok(Some(Accepted { token, peer, local }))
+    }
+
+    fn open_datagram(
+        &mut self,
+        flow: FlowId,
+        kind: DatagramKind,
+        _: SocketAddr,
+    ) -> Result<Token, HostError> {
+        match self.open_errors.pop_front() {
+            Some(error) => Err(error),
+            None => Ok(self.add(Owner::Flow(flow), Kind::Datagram(Datagram::new(kind, None)))),
+        }
+    }
+
+    fn bind_datagram(
+        &mut self,
+        forward: ForwardId,
+        address: SocketAddr,
+    ) -> Result<Token, HostError> {
+        let datagram = Datagram::new(DatagramKind::Udp, Some(address));
+        self.bind(forward, address, Kind::Datagram(datagram))
+    }
+
+    fn send_datagram(
+        &mut self,
+        token: Token,
+        meta: &DatagramMeta,
+        data: &[&[u8]],
+    ) -> Result<(), HostError> {
+        self.datagram(token);
+        if let Some(error) = self.send_errors.pop_front() {
+            return Err(error);
+        }
+        self.sent_datagrams.push(SentDatagram { token, meta: *meta, data: data.concat() });
+        Ok(())
+    }
+
+    fn receive_datagram(
+        &mut self,
+        token: Token,
+        buffer: &mut [u8],
+    ) -> Result<Option<(usize, DatagramMeta)>, HostError> {
+        let datagram = self.datagram(token);
+        if let Some(error) = datagram.receive_errors.pop_front() {
+            return Err(error);
+        }
+        let Some((data, meta)) = datagram.inbox.pop_front() else {
+            self.socket_mut(token).read_armed = true;
+            return Ok(None);
+        };
+        let count = data.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&data[..count]);
+        Ok(Some((count, DatagramMeta { truncated: count < data.len(), ..meta })))
+    }
+
+    fn datagram_error(&mut self, token: Token) -> Option<DatagramError> {
+        self.datagram(token).reports.pop_front()
+    }
+}
