@@ -217,21 +217,18 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Adds an empty block to the end of `parked`.
+    /// Adds an empty block to the end of `parked`. `None` if there is none, or the handle lies.
     fn extend(&mut self, parked: &mut Parked) -> Option<()> {
-        let block = self.take()?;
         if parked.is_empty() {
+            let block = self.take()?;
             *parked = Parked { head: block, tail: block, ..Parked::EMPTY };
             return Some(());
         }
-        match self.block_mut(parked.tail) {
-            Some((link, _)) if !is_free(*link) => *link = block.to_le_bytes(),
-            // A handle whose blocks are gone.
-            _ => {
-                self.give_back(block);
-                return None;
-            }
-        }
+        // Looked at first: the block taken next may be this very one if it is free.
+        self.taken_block(parked.tail)?;
+        let block = self.take()?;
+        let (link, _) = self.block_mut(parked.tail)?;
+        *link = block.to_le_bytes();
         parked.tail = block;
         Some(())
     }
@@ -294,3 +291,6 @@ impl<'a> Pool<'a> {
 const fn is_free(link: [u8; LINK_LEN]) -> bool {
     u32::from_le_bytes(link) & FREE != 0
 }
+
+#[cfg(test)]
+mod tests;

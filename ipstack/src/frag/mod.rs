@@ -72,6 +72,9 @@ mod queue;
 mod slot;
 mod units;
 
+#[cfg(test)]
+mod tests;
+
 pub use fragment::{
     Datagram, Expired, FirstFragment, Fragment, FragmentCounters, FragmentDrop, FragmentKey,
     Insert, MAX_HEADER_LEN, MAX_TOTAL_LEN,
