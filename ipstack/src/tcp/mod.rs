@@ -1,1 +1,49 @@
-//! A TCP endpoint whose bytes live in somebody else's socket (RFC 9293).
+//! A TCP endpoint (RFC 9293) whose bytes live in somebody else's socket.
+//!
+//! A [`Connection`] is the guest-facing half of a translated connection. It holds sequence
+//! numbers, windows and one timer, and no byte of the stream: what the guest is to be sent stays
+//! in the host's socket until the guest acknowledges it, and what the guest sends is handed on in
+//! the call that brought it. It is plain data, so that it can be stored in a table and copied.
+//!
+//! # Order of calls
+//!
+//! | when | call | then |
+//! |---|---|---|
+//! | a guest's SYN | [`Connection::accept`] | [`Connection::host_connected`] once the host is connected |
+//! | a host's client | [`Connection::open`] | wait for [`Event::Established`] |
+//! | a segment | [`Connection::on_segment`] | hand [`Arrival::data`] on, forget [`Arrival::acked`] bytes |
+//! | after a batch of segments | [`Connection::settle`] with what could not be handed on | |
+//! | the host's socket is readable | [`Connection::host_readable`] | |
+//! | [`Connection::deadline`] has come | [`Connection::on_timer`] | |
+//! | after each of these | [`Connection::poll_transmit`] until it answers [`Transmit::Nothing`] | |
+//!
+//! # Timers
+//!
+//! | wait for | first | then | gives up after |
+//! |---|---|---|---|
+//! | ACK of SYN | 1 s | doubles | 6 retransmissions, about 2 minutes |
+//! | ACK of data or FIN | 200 ms to 60 s, RFC 6298 | doubles to 60 s | 12 retransmissions |
+//! | a window that is closed | as for data | doubles to 60 s | never while probes are answered, else 12 |
+//! | anything, when established | 2 h | 75 s | 9 keep-alive probes (RFC 9293 3.8.4) |
+//! | the guest's FIN, all else being done (FIN-WAIT-2) | 10 min without a segment | | at once |
+//! | the host's connect | 130 s | | at once |
+//! | TIME-WAIT | 10 s | | |
+
+mod arrives;
+mod congestion;
+mod connection;
+mod isn;
+mod receive;
+mod rtt;
+mod segment;
+mod send;
+mod seq;
+mod timer;
+
+pub use arrives::{Arrival, Event, Fate};
+pub use connection::{Connection, Limits, MIN_MSS, State};
+pub use isn::initial_sequence_number;
+pub use segment::SegmentIn;
+pub use send::{SegmentOut, Transmit, reset_reply};
+pub use seq::SeqNumber;
+pub use timer::TimerOutcome;

@@ -1,0 +1,441 @@
+//! SEGMENT ARRIVES (RFC 9293 3.10.7), with the mitigations of RFC 5961.
+
+use super::congestion::Recovery;
+use super::{Connection, SegmentIn, SeqNumber, State};
+use crate::Instant;
+use crate::wire::tcp::TcpFlags;
+
+/// Least time between two challenge ACKs of a connection, so that two ends that disagree do not
+/// answer each other for ever (RFC 5961 section 7).
+const CHALLENGE_INTERVAL_MILLIS: u32 = 100;
+
+/// What a segment brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival<'a> {
+    /// New text, in order; hand it to the host, then call [`Connection::settle`].
+    pub data: &'a [u8],
+    /// How many bytes sent from the host's stream the guest has acknowledged: to be consumed.
+    pub acked: u32,
+    /// A change that the owner must act upon.
+    pub event: Event,
+    /// What became of the segment.
+    pub fate: Fate,
+}
+
+/// A change of the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// None.
+    None,
+    /// The handshake is done.
+    Established,
+    /// The guest refused the connection asked of it.
+    Refused,
+    /// The guest reset the connection.
+    Reset,
+    /// The guest acknowledged a FIN and has sent its own: the end, or TIME-WAIT.
+    Closed,
+    /// The segment is a SYN that begins a new connection in place of this one, which is over or was
+    /// never finished: drop this one and treat the segment as new.
+    Replaced,
+}
+
+/// What became of a segment. Everything that is not [`Fate::Taken`] is worth a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Fate {
+    /// Processed.
+    Taken,
+    /// Out of the window or already received; answered by an ACK, as a keep-alive probe is.
+    Unacceptable,
+    /// In the window, but behind a gap: asked for again by a duplicate ACK.
+    Gap,
+    /// Answered by a challenge ACK (RFC 5961).
+    Challenged,
+    /// A senseless combination of flags, or no ACK: dropped.
+    Flags,
+    /// A reset out of the window: dropped.
+    StrayReset,
+    /// An ACK of something never sent, in a handshake; answered by a reset.
+    BadHandshake,
+}
+
+impl<'a> Arrival<'a> {
+    const fn new(event: Event, fate: Fate) -> Self {
+        Self { data: &[], acked: 0, event, fate }
+    }
+}
+
+impl Connection {
+    /// Takes a segment of this connection. Segments of one batch follow each other without
+    /// [`Connection::settle`] between them.
+    pub fn on_segment<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+        let arrival = match self.state {
+            State::Closed => return Arrival::new(Event::None, Fate::Flags),
+            State::SynSent => self.arrives_in_syn_sent(segment),
+            _ => self.arrives_otherwise(now, segment),
+        };
+        if self.state != State::Closed {
+            self.rearm(now, arrival.acked > 0 || arrival.event == Event::Established);
+        }
+        arrival
+    }
+
+    /// Ends a batch: the last `untaken` bytes of its text could not be handed on or stored. They
+    /// are not acknowledged, and asked for again with three duplicate ACKs, so that a sender
+    /// without SACK need not wait for its timer. Returns whether the guest has ended its stream.
+    pub fn settle(&mut self, now: Instant, untaken: u32) -> bool {
+        let fin = core::mem::take(&mut self.flags.fin_pending);
+        if untaken > 0 {
+            self.rcv_nxt = self.rcv_nxt.minus(untaken + u32::from(fin));
+            self.flags.ack_owed = true;
+            self.duplicates_owed = super::congestion::DUPLICATE_ACK_THRESHOLD;
+            return false;
+        }
+        if fin {
+            self.on_fin(now);
+        }
+        fin
+    }
+
+    /// RFC 9293 3.10.7.3.
+    fn arrives_in_syn_sent<'a>(&mut self, segment: &SegmentIn<'a>) -> Arrival<'a> {
+        let acknowledges = segment.has(TcpFlags::ACK);
+        if acknowledges && segment.acknowledgment != self.snd_max {
+            return Arrival::new(Event::None, Fate::BadHandshake);
+        }
+        if segment.has(TcpFlags::RST) {
+            if !acknowledges {
+                return Arrival::new(Event::None, Fate::StrayReset);
+            }
+            self.close();
+            return Arrival::new(Event::Refused, Fate::Taken);
+        }
+        if !segment.has(TcpFlags::SYN) {
+            return Arrival::new(Event::None, Fate::Flags);
+        }
+        self.rcv_nxt = segment.sequence.plus(1);
+        self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(u32::from(u16::MAX)));
+        self.take_syn_options(segment);
+        self.snd_wnd = u32::from(segment.window);
+        self.max_snd_wnd = self.snd_wnd;
+        (self.snd_wl1, self.snd_wl2) = (segment.sequence, segment.acknowledgment);
+        if !acknowledges {
+            // Simultaneous open (RFC 9293 3.5, figure 8).
+            self.state = State::SynReceived;
+            self.flags.syn_owed = true;
+            return Arrival::new(Event::None, Fate::Taken);
+        }
+        self.establish(segment.acknowledgment);
+        self.flags.ack_owed = true;
+        Arrival::new(Event::Established, Fate::Taken)
+    }
+
+    /// RFC 9293 3.10.7.4: SYN-RECEIVED and the synchronized states.
+    fn arrives_otherwise<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+        if let Some(arrival) = self.check_new_syn(segment) {
+            return arrival;
+        }
+        if !self.is_acceptable(segment) {
+            return self.refuse_unacceptable(now, segment);
+        }
+        if segment.has(TcpFlags::RST) {
+            return self.on_reset(now, segment);
+        }
+        if segment.has(TcpFlags::SYN) {
+            return self.challenge(now);
+        }
+        if !segment.has(TcpFlags::ACK) {
+            return Arrival::new(Event::None, Fate::Flags);
+        }
+        self.heard();
+        let mut event = Event::None;
+        if self.state == State::SynReceived {
+            if !self.flags.connected || segment.acknowledgment != self.snd_max {
+                return Arrival::new(Event::None, Fate::BadHandshake);
+            }
+            self.establish(segment.acknowledgment);
+            event = Event::Established;
+        }
+        let mut arrival = self.on_ack(now, segment);
+        if event == Event::Established {
+            arrival.event = event;
+        }
+        if arrival.fate == Fate::Taken && arrival.event != Event::Closed {
+            self.on_text(segment, &mut arrival);
+        }
+        arrival
+    }
+
+    /// A SYN that is not part of this connection: of a guest that gave up asking and asks anew, or
+    /// that reuses a port in TIME-WAIT (RFC 9293 3.10.7.4, RFC 6191 without timestamps).
+    fn check_new_syn<'a>(&mut self, segment: &SegmentIn<'a>) -> Option<Arrival<'a>> {
+        let plain = segment.has(TcpFlags::SYN)
+            && !segment.has(TcpFlags::ACK)
+            && !segment.has(TcpFlags::RST);
+        if !plain {
+            return None;
+        }
+        match self.state {
+            State::TimeWait if segment.sequence.is_after(self.rcv_nxt) => {
+                self.close();
+                Some(Arrival::new(Event::Replaced, Fate::Taken))
+            }
+            State::SynReceived if segment.sequence.plus(1) == self.rcv_nxt => {
+                // The same SYN again: answer again, if it was answered at all.
+                self.flags.syn_owed = self.flags.connected;
+                Some(Arrival::new(Event::None, Fate::Taken))
+            }
+            State::SynReceived if !self.flags.active => {
+                self.close();
+                Some(Arrival::new(Event::Replaced, Fate::Taken))
+            }
+            _ => None,
+        }
+    }
+
+    /// RFC 9293 3.10.7.4 first check, table 6; with a closed window a segment at its edge still
+    /// counts for its ACK, and so does one octet, which is a probe.
+    fn is_acceptable(&self, segment: &SegmentIn<'_>) -> bool {
+        let window = self.receive_window();
+        let first = segment.sequence;
+        let inside = |n: SeqNumber| n.since(self.rcv_nxt) < window;
+        let length = segment.len();
+        if first == self.rcv_nxt {
+            return true;
+        }
+        inside(first)
+            || (length > 0 && !self.is_old(first, length) && first.is_before(self.rcv_nxt))
+    }
+
+    /// Whether all of a segment was received before.
+    const fn is_old(&self, first: SeqNumber, length: u32) -> bool {
+        !first.plus(length).is_after(self.rcv_nxt)
+    }
+
+    fn refuse_unacceptable<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+        if segment.has(TcpFlags::RST) {
+            return Arrival::new(Event::None, Fate::StrayReset);
+        }
+        if segment.has(TcpFlags::SYN) && self.state.is_synchronized() {
+            return self.challenge(now);
+        }
+        self.heard();
+        if self.state == State::SynReceived {
+            if self.ends_simultaneous_open(segment) {
+                self.establish(segment.acknowledgment);
+                self.update_window(segment, u32::from(segment.window));
+                self.flags.ack_owed = true;
+                return Arrival::new(Event::Established, Fate::Taken);
+            }
+            self.flags.syn_owed = self.flags.connected && segment.has(TcpFlags::SYN);
+            return Arrival::new(Event::None, Fate::Unacceptable);
+        }
+        if self.state == State::TimeWait && segment.has(TcpFlags::FIN) {
+            // Our last ACK was lost: answer, and wait from now on (RFC 9293 3.10.7.4, eighth).
+            self.enter_time_wait(now);
+        }
+        if segment.is_empty() {
+            self.owe_challenge(now);
+        } else {
+            self.flags.ack_owed = true;
+        }
+        Arrival::new(Event::None, Fate::Unacceptable)
+    }
+
+    /// The answer to our SYN that crossed the guest's own (RFC 9293 3.5, figure 8).
+    fn ends_simultaneous_open(&self, segment: &SegmentIn<'_>) -> bool {
+        self.flags.active
+            && segment.has(TcpFlags::SYN)
+            && segment.has(TcpFlags::ACK)
+            && segment.sequence.plus(1) == self.rcv_nxt
+            && segment.acknowledgment == self.snd_max
+    }
+
+    /// RFC 5961 3.2: only a reset at exactly the expected number is believed.
+    fn on_reset<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+        if segment.sequence != self.rcv_nxt {
+            return self.challenge(now);
+        }
+        let refused = self.is_half_open() && self.flags.active;
+        self.close();
+        Arrival::new(if refused { Event::Refused } else { Event::Reset }, Fate::Taken)
+    }
+
+    fn challenge<'a>(&mut self, now: Instant) -> Arrival<'a> {
+        self.owe_challenge(now);
+        Arrival::new(Event::None, Fate::Challenged)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a clock modulo 2^32")]
+    fn owe_challenge(&mut self, now: Instant) {
+        let millis = (now.micros() / 1000) as u32;
+        if self.challenge_at == 0
+            || millis.wrapping_sub(self.challenge_at) >= CHALLENGE_INTERVAL_MILLIS
+        {
+            self.challenge_at = millis.max(1);
+            self.flags.ack_owed = true;
+        }
+    }
+
+    fn establish(&mut self, acknowledgment: SeqNumber) {
+        self.state = State::Established;
+        self.snd_una = acknowledgment;
+        self.snd_nxt = acknowledgment;
+        self.snd_max = acknowledgment;
+        self.retries = 0;
+        self.flags.syn_owed = false;
+    }
+
+    /// The ACK field (RFC 9293 3.10.7.4 fifth check, RFC 5961 5.2).
+    fn on_ack<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+        let ack = segment.acknowledgment;
+        let oldest = self.snd_una.minus(self.max_snd_wnd);
+        if ack.is_after(self.snd_max) || ack.is_before(oldest) {
+            return self.challenge(now);
+        }
+        self.measure(now, ack);
+        let window = u32::from(segment.window) << self.snd_shift;
+        let mut arrival = Arrival::new(Event::None, Fate::Taken);
+        if ack.is_after(self.snd_una) {
+            arrival.acked = self.advance(ack);
+            let fin_acked = self.flags.fin_sent && self.snd_una == self.snd_max;
+            self.update_window(segment, window);
+            if fin_acked {
+                self.on_fin_acked(now, &mut arrival);
+            }
+        } else {
+            if self.is_duplicate(segment, window) {
+                self.on_duplicate_ack();
+            }
+            self.update_window(segment, window);
+        }
+        arrival
+    }
+
+    /// Moves `snd_una`; returns how many bytes of the host's stream that covers.
+    fn advance(&mut self, ack: SeqNumber) -> u32 {
+        let outstanding = self.data_outstanding();
+        let acked = ack.since(self.snd_una).min(outstanding);
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
+        self.retries = 0;
+        let flight = self.snd_max.since(ack);
+        let recovery = self.congestion.on_ack(acked, ack, flight, u32::from(self.mss));
+        self.flags.retransmit = recovery == Recovery::Retransmit && self.data_outstanding() > 0;
+        acked
+    }
+
+    /// A duplicate ACK (RFC 5681 2): no text, no new number, the same window, and text on its way.
+    /// While only a FIN is out repeated ACKs mean nothing.
+    fn is_duplicate(&self, segment: &SegmentIn<'_>, window: u32) -> bool {
+        segment.acknowledgment == self.snd_una
+            && segment.is_empty()
+            && window == self.snd_wnd
+            && self.data_outstanding() > 0
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        let flight = self.snd_max.since(self.snd_una);
+        let mss = u32::from(self.mss);
+        match self.congestion.on_duplicate(self.snd_una, self.snd_max, flight, mss) {
+            Recovery::Retransmit => {
+                self.flags.retransmit = true;
+                self.flags.timing = false;
+            }
+            Recovery::Nothing => {}
+        }
+    }
+
+    /// Window of the guest, from the newest segment; of two with equal numbers the later counts.
+    fn update_window(&mut self, segment: &SegmentIn<'_>, window: u32) {
+        let (seq, ack) = (segment.sequence, segment.acknowledgment);
+        let newer =
+            seq.is_after(self.snd_wl1) || (seq == self.snd_wl1 && !ack.is_before(self.snd_wl2));
+        if !newer {
+            return;
+        }
+        self.snd_wnd = window;
+        self.max_snd_wnd = self.max_snd_wnd.max(window);
+        (self.snd_wl1, self.snd_wl2) = (seq, ack);
+        if window > 0 && self.timer == super::timer::Timer::Persist {
+            self.retries = 0;
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a clock modulo 2^32")]
+    fn measure(&mut self, now: Instant, ack: SeqNumber) {
+        if self.flags.timing && !ack.is_before(self.rtt_seq) {
+            self.flags.timing = false;
+            self.rtt.sample((now.micros() as u32).wrapping_sub(self.rtt_start));
+        }
+    }
+
+    fn on_fin_acked(&mut self, now: Instant, arrival: &mut Arrival<'_>) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => {
+                self.enter_time_wait(now);
+                arrival.event = Event::Closed;
+            }
+            State::LastAck => {
+                self.close();
+                arrival.event = Event::Closed;
+            }
+            _ => {}
+        }
+    }
+
+    /// Text and FIN (RFC 9293 3.10.7.4, seventh and eighth). Urgent data is ordinary data here.
+    fn on_text<'a>(&mut self, segment: &SegmentIn<'a>, arrival: &mut Arrival<'a>) {
+        if segment.is_empty() {
+            return;
+        }
+        if !self.state.receives() || self.flags.fin_pending {
+            // Text beyond the guest's own FIN, or a FIN sent again.
+            self.flags.ack_owed = true;
+            arrival.fate = Fate::Unacceptable;
+            return;
+        }
+        if segment.sequence.is_after(self.rcv_nxt) {
+            // One duplicate ACK for each segment behind a gap, at once (RFC 5681 4.2).
+            self.duplicates_owed = self.duplicates_owed.saturating_add(1).min(MAX_DUPLICATES);
+            arrival.fate = Fate::Gap;
+            return;
+        }
+        self.flags.ack_owed = true;
+        let known = self.rcv_nxt.since(segment.sequence) as usize;
+        let fresh = segment.payload.get(known..).unwrap_or_default();
+        let room = self.receive_window() as usize;
+        let (data, beyond) = fresh.split_at_checked(room).unwrap_or((fresh, &[]));
+        arrival.data = data;
+        self.rcv_nxt = self.rcv_nxt.plus(length_u32(data));
+        if data.is_empty() && !beyond.is_empty() {
+            // A probe of a closed window.
+            arrival.fate = Fate::Unacceptable;
+        }
+        if beyond.is_empty() && segment.has(TcpFlags::FIN) {
+            self.rcv_nxt = self.rcv_nxt.plus(1);
+            self.flags.fin_pending = true;
+        }
+    }
+
+    fn on_fin(&mut self, now: Instant) {
+        self.flags.ack_owed = true;
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+        self.rearm(now, false);
+    }
+}
+
+/// Duplicate ACKs sent for one batch of segments behind a gap, at most.
+const MAX_DUPLICATES: u8 = 3;
+
+#[expect(clippy::cast_possible_truncation, reason = "a segment has at most 65,535 bytes")]
+const fn length_u32(bytes: &[u8]) -> u32 {
+    bytes.len() as u32
+}

@@ -1,0 +1,176 @@
+//! Loss recovery towards the guest: NewReno (RFC 5681, RFC 6582), from the first detected loss.
+//!
+//! A local link loses nothing as a rule, so a connection begins without any congestion limit; the
+//! link's own room is what holds it back. The first loss shows that the guest cannot keep what it
+//! is sent, as a card whose receive ring holds eight frames, and from then on a window is kept.
+
+use super::SeqNumber;
+
+/// Duplicate ACKs that mean a lost segment (RFC 5681 3.2).
+pub(super) const DUPLICATE_ACK_THRESHOLD: u8 = 3;
+
+/// No limit yet.
+const UNLIMITED: u32 = u32::MAX;
+
+/// Congestion window, threshold and the recovery in progress, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Congestion {
+    cwnd: u32,
+    ssthresh: u32,
+    /// The highest sequence number sent when the last loss was detected (RFC 6582 3.2).
+    recover: SeqNumber,
+    duplicates: u8,
+    recovering: bool,
+}
+
+/// What an ACK or duplicate ACK asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Recovery {
+    Nothing,
+    /// Send the first unacknowledged segment again, now.
+    Retransmit,
+}
+
+impl Congestion {
+    pub(super) const fn new(iss: SeqNumber) -> Self {
+        Self {
+            cwnd: UNLIMITED,
+            ssthresh: UNLIMITED,
+            recover: iss,
+            duplicates: 0,
+            recovering: false,
+        }
+    }
+
+    /// How many bytes may be in flight.
+    pub(super) const fn window(&self) -> u32 {
+        self.cwnd
+    }
+
+    /// New data was acknowledged: `acked` bytes, up to `una`; `flight` bytes are still out.
+    pub(super) fn on_ack(&mut self, acked: u32, una: SeqNumber, flight: u32, mss: u32) -> Recovery {
+        self.duplicates = 0;
+        if self.cwnd == UNLIMITED {
+            return Recovery::Nothing;
+        }
+        if self.recovering {
+            return self.on_ack_in_recovery(acked, una, flight, mss);
+        }
+        let growth = if self.cwnd < self.ssthresh {
+            acked.min(mss)
+        } else {
+            let square = u64::from(mss) * u64::from(mss);
+            u32::try_from(square / u64::from(self.cwnd.max(1))).unwrap_or(mss).max(1)
+        };
+        self.cwnd = self.cwnd.saturating_add(growth).min(UNLIMITED - 1);
+        Recovery::Nothing
+    }
+
+    fn on_ack_in_recovery(
+        &mut self,
+        acked: u32,
+        una: SeqNumber,
+        flight: u32,
+        mss: u32,
+    ) -> Recovery {
+        if !una.is_before(self.recover) {
+            // A full acknowledgment (RFC 6582 3.2 step 3): deflate, without a burst.
+            self.recovering = false;
+            self.cwnd = self.ssthresh.min(flight.max(mss).saturating_add(mss));
+            return Recovery::Nothing;
+        }
+        // A partial one: the next segment was lost too.
+        self.cwnd = self.cwnd.saturating_sub(acked).saturating_add(mss).max(mss);
+        Recovery::Retransmit
+    }
+
+    /// A duplicate ACK came while `flight` bytes were out, the last of them before `nxt`.
+    pub(super) fn on_duplicate(
+        &mut self,
+        una: SeqNumber,
+        nxt: SeqNumber,
+        flight: u32,
+        mss: u32,
+    ) -> Recovery {
+        if self.recovering {
+            self.cwnd = self.cwnd.saturating_add(mss).min(UNLIMITED - 1);
+            return Recovery::Nothing;
+        }
+        self.duplicates = self.duplicates.saturating_add(1);
+        // Duplicates of what a timeout already sent again prove nothing (RFC 6582 3.2 step 2).
+        if self.duplicates != DUPLICATE_ACK_THRESHOLD || una.is_before(self.recover) {
+            return Recovery::Nothing;
+        }
+        self.ssthresh = Self::half(flight, mss);
+        self.cwnd = self.ssthresh.saturating_add(mss.saturating_mul(3));
+        self.recover = nxt;
+        self.recovering = true;
+        Recovery::Retransmit
+    }
+
+    /// The retransmission timer ran out with `flight` bytes out, the last before `nxt`.
+    pub(super) fn on_timeout(&mut self, first: bool, nxt: SeqNumber, flight: u32, mss: u32) {
+        if first {
+            self.ssthresh = Self::half(flight, mss);
+        }
+        self.cwnd = mss;
+        self.recover = nxt;
+        self.recovering = false;
+        self.duplicates = 0;
+    }
+
+    fn half(flight: u32, mss: u32) -> u32 {
+        (flight / 2).max(mss.saturating_mul(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    #[test]
+    fn no_limit_before_the_first_loss() {
+        let mut c = Congestion::new(SeqNumber(0));
+        assert_eq!(c.on_ack(MSS, SeqNumber(1000), 0, MSS), Recovery::Nothing);
+        assert_eq!(c.window(), UNLIMITED);
+    }
+
+    #[test]
+    fn third_duplicate_halves_and_partial_acks_walk_through_the_holes() {
+        let mut c = Congestion::new(SeqNumber(0));
+        let (una, nxt) = (SeqNumber(1), SeqNumber(10_001));
+        assert_eq!(c.on_duplicate(una, nxt, 10_000, MSS), Recovery::Nothing);
+        assert_eq!(c.on_duplicate(una, nxt, 10_000, MSS), Recovery::Nothing);
+        assert_eq!(c.on_duplicate(una, nxt, 10_000, MSS), Recovery::Retransmit);
+        assert_eq!(c.window(), 8000);
+        assert_eq!(c.on_duplicate(una, nxt, 10_000, MSS), Recovery::Nothing);
+        assert_eq!(c.window(), 9000);
+        assert_eq!(c.on_ack(2000, SeqNumber(2001), 8000, MSS), Recovery::Retransmit);
+        assert_eq!(c.on_ack(8000, nxt, 0, MSS), Recovery::Nothing);
+        assert_eq!(c.window(), 2000);
+    }
+
+    #[test]
+    fn timeout_starts_over_and_grows_by_slow_start_then_linearly() {
+        let mut c = Congestion::new(SeqNumber(0));
+        c.on_timeout(true, SeqNumber(8001), 8000, MSS);
+        assert_eq!(c.window(), MSS);
+        for _ in 0..3 {
+            c.on_ack(MSS, SeqNumber(9000), 0, MSS);
+        }
+        assert_eq!(c.window(), 4000);
+        c.on_ack(MSS, SeqNumber(9000), 0, MSS);
+        assert_eq!(c.window(), 4250);
+    }
+
+    #[test]
+    fn duplicates_of_data_resent_after_a_timeout_start_no_recovery() {
+        let mut c = Congestion::new(SeqNumber(0));
+        c.on_timeout(true, SeqNumber(8001), 8000, MSS);
+        for _ in 0..5 {
+            assert_eq!(c.on_duplicate(SeqNumber(1), SeqNumber(1001), 1000, MSS), Recovery::Nothing);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The transmission control block, and what makes and moves it from outside.
+
+use super::congestion::Congestion;
+use super::rtt::RttEstimator;
+use super::timer::{CONNECT_TIMEOUT, Timer};
+use super::{SegmentIn, SeqNumber};
+use crate::Instant;
+
+/// The smallest segment size honoured: what an MTU of 68 leaves (RFC 791 3.2).
+pub const MIN_MSS: u16 = 28;
+
+/// The segment size of a peer that names none (RFC 9293 3.7.1).
+pub(super) const DEFAULT_MSS: u16 = 536;
+
+/// Connection states (RFC 9293 3.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum State {
+    /// SYN-SENT: the guest was asked.
+    SynSent,
+    /// SYN-RECEIVED: the guest asked; the answer waits for the host, or for the guest's ACK.
+    SynReceived,
+    /// ESTABLISHED.
+    Established,
+    /// FIN-WAIT-1: the host ended first, and the guest has not acknowledged it.
+    FinWait1,
+    /// FIN-WAIT-2: the host ended first, and the guest may still send.
+    FinWait2,
+    /// CLOSE-WAIT: the guest ended first, and the host may still send.
+    CloseWait,
+    /// CLOSING: both ended at the same time.
+    Closing,
+    /// LAST-ACK: both ended, the guest first.
+    LastAck,
+    /// TIME-WAIT.
+    TimeWait,
+    /// CLOSED: nothing is left to do.
+    Closed,
+}
+
+impl State {
+    /// Whether the handshake is done (RFC 9293 calls these the synchronized states).
+    #[must_use]
+    pub const fn is_synchronized(self) -> bool {
+        !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
+    }
+
+    /// Whether text from the guest is taken.
+    pub(super) const fn receives(self) -> bool {
+        matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
+    }
+
+    /// Whether text, or the end of it, may have to be sent.
+    pub(super) const fn sends(self) -> bool {
+        matches!(
+            self,
+            Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
+        )
+    }
+}
+
+/// What a connection is made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Largest segment the link carries to and from the guest: its MTU less 40 (or 60) bytes.
+    pub mss: u16,
+    /// Window scale to offer, 0 to 14 (RFC 7323 2.3).
+    pub window_scale: u8,
+    /// Bytes that may be received before more is promised.
+    pub receive_window: u32,
+}
+
+/// One TCP connection with the guest. Plain data; deadlines are absolute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connection {
+    pub(super) state: State,
+    pub(super) flags: Flags,
+    pub(super) timer: Timer,
+    pub(super) deadline: Instant,
+
+    // Send sequence space (RFC 9293 3.3.1); `snd_max` is the highest ever sent, since a timeout
+    // moves `snd_nxt` back.
+    pub(super) snd_una: SeqNumber,
+    pub(super) snd_nxt: SeqNumber,
+    pub(super) snd_max: SeqNumber,
+    pub(super) snd_wnd: u32,
+    pub(super) snd_wl1: SeqNumber,
+    pub(super) snd_wl2: SeqNumber,
+    /// The largest window the guest has offered (RFC 9293 3.8.6.2.1, Max(SND.WND)).
+    pub(super) max_snd_wnd: u32,
+
+    // Receive sequence space; `rcv_adv` is the right edge ever offered.
+    pub(super) rcv_nxt: SeqNumber,
+    pub(super) rcv_adv: SeqNumber,
+    /// Bytes promised beyond `rcv_nxt`, and the most ever promised.
+    pub(super) rcv_limit: u32,
+    pub(super) rcv_limit_max: u32,
+
+    pub(super) congestion: Congestion,
+    pub(super) rtt: RttEstimator,
+    /// The segment being timed: acknowledging this number ends the measurement.
+    pub(super) rtt_seq: SeqNumber,
+    /// When it was sent, microseconds modulo 2^32.
+    pub(super) rtt_start: u32,
+    /// When the last challenge ACK was sent, milliseconds modulo 2^32.
+    pub(super) challenge_at: u32,
+
+    /// Largest segment to the guest.
+    pub(super) mss: u16,
+    /// Largest segment offered to the guest.
+    pub(super) offered_mss: u16,
+    pub(super) snd_shift: u8,
+    pub(super) rcv_shift: u8,
+    /// Timeouts or probes since the guest was last heard.
+    pub(super) retries: u8,
+    /// Duplicate ACKs owed besides the ordinary one.
+    pub(super) duplicates_owed: u8,
+}
+
+/// Small facts about a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Flags {
+    /// This end sent the first SYN.
+    pub(super) active: bool,
+    /// The guest's SYN offered window scale, or ours does.
+    pub(super) scaling: bool,
+    /// The host's side is connected, so the SYN may be answered.
+    pub(super) connected: bool,
+    /// A SYN or SYN-ACK is to be sent.
+    pub(super) syn_owed: bool,
+    pub(super) ack_owed: bool,
+    /// The host's socket may hold bytes, or its end, beyond what was peeked.
+    pub(super) readable: bool,
+    /// The host has sent its last byte, and it has been peeked.
+    pub(super) host_end: bool,
+    /// The host's side has failed; the guest is reset once it has what came before.
+    pub(super) host_failed: bool,
+    pub(super) fin_sent: bool,
+    /// A FIN was taken in this batch, and its effect waits for `settle`.
+    pub(super) fin_pending: bool,
+    /// The first unacknowledged segment is to be sent again, out of turn.
+    pub(super) retransmit: bool,
+    /// The next transmission is a zero-window probe.
+    pub(super) probe: bool,
+    pub(super) keep_alive: bool,
+    pub(super) timing: bool,
+}
+
+impl Connection {
+    /// A connection asked for by the guest's `syn`. Nothing is answered before
+    /// [`Connection::host_connected`].
+    #[must_use]
+    pub fn accept(now: Instant, syn: &SegmentIn<'_>, iss: SeqNumber, limits: &Limits) -> Self {
+        let mut connection = Self::new(now, State::SynReceived, iss, limits);
+        connection.rcv_nxt = syn.sequence.plus(1);
+        connection.rcv_adv = connection.rcv_nxt;
+        connection.take_syn_options(syn);
+        connection.snd_wnd = u32::from(syn.window);
+        connection.max_snd_wnd = connection.snd_wnd;
+        connection.snd_wl1 = syn.sequence;
+        connection.set_timer(Timer::Connect, now.after(CONNECT_TIMEOUT));
+        connection
+    }
+
+    /// A connection to the guest on behalf of a client of the host.
+    #[must_use]
+    pub fn open(now: Instant, iss: SeqNumber, limits: &Limits) -> Self {
+        let mut connection = Self::new(now, State::SynSent, iss, limits);
+        connection.flags.active = true;
+        connection.flags.scaling = true;
+        connection.flags.connected = true;
+        connection.flags.syn_owed = true;
+        connection
+    }
+
+    fn new(now: Instant, state: State, iss: SeqNumber, limits: &Limits) -> Self {
+        let mss = limits.mss.max(MIN_MSS);
+        Self {
+            state,
+            flags: Flags::default(),
+            timer: Timer::Off,
+            deadline: now,
+            snd_una: iss,
+            snd_nxt: iss,
+            snd_max: iss,
+            snd_wnd: 0,
+            snd_wl1: SeqNumber(0),
+            snd_wl2: iss,
+            max_snd_wnd: 0,
+            rcv_nxt: SeqNumber(0),
+            rcv_adv: SeqNumber(0),
+            rcv_limit: limits.receive_window,
+            rcv_limit_max: limits.receive_window,
+            congestion: Congestion::new(iss),
+            rtt: RttEstimator::NEW,
+            rtt_seq: iss,
+            rtt_start: 0,
+            challenge_at: 0,
+            mss,
+            offered_mss: mss,
+            snd_shift: 0,
+            rcv_shift: limits.window_scale.min(14),
+            retries: 0,
+            duplicates_owed: 0,
+        }
+    }
+
+    /// Takes what the guest's SYN says of itself. An option that it did not offer is never sent
+    /// back: a window scale sent unasked cripples old stacks (RFC 7323 2.2).
+    pub(super) fn take_syn_options(&mut self, syn: &SegmentIn<'_>) {
+        let offered = syn.mss.unwrap_or(DEFAULT_MSS);
+        self.mss = offered.clamp(MIN_MSS, self.offered_mss);
+        match syn.window_scale {
+            Some(shift) => {
+                self.snd_shift = shift.min(14);
+                self.flags.scaling = true;
+            }
+            None => {
+                self.snd_shift = 0;
+                self.rcv_shift = 0;
+                self.flags.scaling = false;
+            }
+        }
+    }
+
+    /// The host's side is connected: the guest's SYN is answered.
+    pub fn host_connected(&mut self) {
+        if self.state == State::SynReceived && !self.flags.connected {
+            self.flags.connected = true;
+            self.flags.syn_owed = true;
+            self.timer = Timer::Off;
+        }
+    }
+
+    /// The host's socket has bytes, or its end, beyond what was peeked.
+    pub fn host_readable(&mut self) {
+        if !self.flags.host_end {
+            self.flags.readable = true;
+        }
+    }
+
+    /// The host's side has failed: once the guest has what came before, it is reset.
+    pub fn host_failed(&mut self) {
+        self.flags.host_failed = true;
+        self.flags.readable = false;
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Largest segment that the guest takes.
+    #[must_use]
+    pub const fn mss(&self) -> u16 {
+        self.mss
+    }
+
+    /// Lowers the largest segment, as a router between asks by ICMP; never below [`MIN_MSS`].
+    pub fn limit_mss(&mut self, mss: u16) {
+        self.mss = self.mss.min(mss.max(MIN_MSS));
+    }
+
+    /// Whether the host's side is known to be connected.
+    #[must_use]
+    pub const fn is_host_connected(&self) -> bool {
+        self.flags.connected
+    }
+
+    /// Whether the handshake is not done yet.
+    #[must_use]
+    pub const fn is_half_open(&self) -> bool {
+        matches!(self.state, State::SynSent | State::SynReceived)
+    }
+
+    /// Whether both sides have ended and the host's socket is needed no more.
+    #[must_use]
+    pub const fn is_done_with_host(&self) -> bool {
+        matches!(self.state, State::TimeWait | State::Closed)
+    }
+
+    /// Bytes sent to the guest and not acknowledged, without FIN.
+    pub(super) const fn data_outstanding(&self) -> u32 {
+        let all = self.snd_max.since(self.snd_una);
+        if self.flags.fin_sent { all.saturating_sub(1) } else { all }
+    }
+
+    /// Forgets the connection.
+    pub(super) const fn close(&mut self) {
+        self.state = State::Closed;
+        self.timer = Timer::Off;
+    }
+}

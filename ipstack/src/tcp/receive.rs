@@ -1,0 +1,76 @@
+//! The window offered to the guest.
+
+use super::{Connection, State};
+
+impl Connection {
+    /// Promises room for `bytes` beyond what was received so far: what the host takes for certain
+    /// and the link can queue. The right edge already offered never moves back.
+    pub fn promise(&mut self, bytes: u32) {
+        self.rcv_limit = bytes;
+        self.rcv_limit_max = self.rcv_limit_max.max(bytes);
+    }
+
+    /// Bytes the guest may send now.
+    #[must_use]
+    pub const fn receive_window(&self) -> u32 {
+        self.rcv_adv.since(self.rcv_nxt)
+    }
+
+    /// Whether the guest is to be told that there is room again. It is told when its window has
+    /// become small while much more could be offered, so that it never waits for a window that
+    /// is open (RFC 9293 3.8.6.2.2).
+    #[must_use]
+    pub fn owes_window_update(&self) -> bool {
+        let gain = self.window_gain();
+        self.state.receives()
+            && gain >= self.worthwhile_gain()
+            && self.receive_window() <= gain.max(2 * u32::from(self.offered_mss))
+    }
+
+    /// Sends the guest an ACK with the window as it is now.
+    pub const fn owe_ack(&mut self) {
+        self.flags.ack_owed = true;
+    }
+
+    /// How much further the right edge could be offered than it was.
+    fn window_gain(&self) -> u32 {
+        self.rcv_limit.saturating_sub(self.receive_window())
+    }
+
+    /// Silly window avoidance: the edge moves by at least one segment or half of the most ever
+    /// promised, whichever is less. The latter lets a window open that is smaller than a segment
+    /// of a large MTU.
+    fn worthwhile_gain(&self) -> u32 {
+        u32::from(self.offered_mss).min(self.rcv_limit_max / 2).max(1)
+    }
+
+    /// The window field of the next segment, after moving the edge as far as is worthwhile. A
+    /// duplicate ACK keeps the edge, since with another window it would not count as one.
+    #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
+    pub(super) fn advertise_window(&mut self, duplicate: bool) -> u16 {
+        let shift = if self.state.is_synchronized() { self.rcv_shift } else { 0 };
+        let largest = u32::from(u16::MAX) << shift;
+        if !duplicate && self.window_gain() >= self.worthwhile_gain() {
+            self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(largest));
+        }
+        let window = self.receive_window().min(largest);
+        // A scaled field is rounded up, or the edge would seem to move back by less than one unit;
+        // a window that is nearly closed is rounded down, or it would never close.
+        let unit = 1 << shift;
+        let units = if window > unit { window.div_ceil(unit) } else { window >> shift };
+        let field = units.min(u32::from(u16::MAX));
+        self.rcv_adv = self.rcv_adv.max(self.rcv_nxt.plus(field << shift));
+        field as u16
+    }
+
+    /// The window of a SYN is never scaled (RFC 7323 2.2), and our own SYN has no receive sequence
+    /// space yet.
+    #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
+    pub(super) fn syn_window(&mut self) -> u16 {
+        let window = self.rcv_limit.min(u32::from(u16::MAX));
+        if self.state != State::SynSent {
+            self.rcv_adv = self.rcv_adv.max(self.rcv_nxt.plus(window));
+        }
+        window as u16
+    }
+}

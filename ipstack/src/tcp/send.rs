@@ -1,0 +1,345 @@
+//! What is to be sent next (RFC 9293 3.8, RFC 5681, RFC 6582).
+
+use super::timer::{TIME_WAIT, Timer};
+use super::{Connection, SegmentIn, SeqNumber, State};
+use crate::Instant;
+use crate::wire::tcp::TcpFlags;
+
+/// The header of a segment to be sent, without ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentOut {
+    /// SEG.SEQ.
+    pub sequence: SeqNumber,
+    /// SEG.ACK.
+    pub acknowledgment: SeqNumber,
+    /// Control bits.
+    pub flags: TcpFlags,
+    /// SEG.WND as it goes into the field.
+    pub window: u16,
+    /// Maximum segment size option.
+    pub mss: Option<u16>,
+    /// Window scale option.
+    pub window_scale: Option<u8>,
+}
+
+/// What [`Connection::poll_transmit`] asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transmit {
+    /// Nothing now.
+    Nothing,
+    /// This segment, without text.
+    Segment(SegmentOut),
+    /// Peek up to `limit` bytes of the host's stream at `offset` beyond the last byte consumed.
+    /// Then call [`Connection::data_sent`], [`Connection::host_drained`] or
+    /// [`Connection::host_ended`].
+    Data {
+        /// Bytes beyond the last one consumed.
+        offset: u32,
+        /// The most that may be sent, at least 1.
+        limit: u32,
+    },
+}
+
+/// The reset that answers a segment for which there is no connection (RFC 9293 3.10.7.1); `None`
+/// for a reset.
+#[must_use]
+pub fn reset_reply(segment: &SegmentIn<'_>) -> Option<SegmentOut> {
+    if segment.has(TcpFlags::RST) {
+        return None;
+    }
+    let (sequence, acknowledgment, flags) = if segment.has(TcpFlags::ACK) {
+        (segment.acknowledgment, SeqNumber(0), TcpFlags::RST)
+    } else {
+        let end = segment.sequence.plus(segment.len());
+        (SeqNumber(0), end, TcpFlags::RST.with(TcpFlags::ACK))
+    };
+    Some(SegmentOut { sequence, acknowledgment, flags, window: 0, mss: None, window_scale: None })
+}
+
+impl Connection {
+    /// What is to be sent next. Call it until it answers [`Transmit::Nothing`].
+    ///
+    /// No ACK ever waits for a timer. That one ACK may cover a whole batch of segments, more than
+    /// the two of RFC 5681 4.2, is deliberate: that rule keeps the clock of a sender's slow start
+    /// running over a network, while this sender is local and its window opens once a batch.
+    pub fn poll_transmit(&mut self, now: Instant) -> Transmit {
+        if self.host_failure_is_due() {
+            return Transmit::Segment(self.abort());
+        }
+        if self.is_half_open() {
+            return self.transmit_syn(now);
+        }
+        if self.flags.keep_alive {
+            self.flags.keep_alive = false;
+            return Transmit::Segment(self.header(self.snd_una.minus(1), TcpFlags::ACK));
+        }
+        if self.state.sends() {
+            if let Some(data) = self.transmit_data() {
+                return data;
+            }
+            if self.fin_is_next() {
+                return Transmit::Segment(self.fin_segment(now, TcpFlags::ACK));
+            }
+        }
+        self.rearm(now, false);
+        self.transmit_ack()
+    }
+
+    /// Whether the guest has all that came before the failure of the host's side.
+    const fn host_failure_is_due(&self) -> bool {
+        self.flags.host_failed
+            && !self.is_done_with_host()
+            && (self.is_half_open() || self.data_outstanding() == 0)
+    }
+
+    fn transmit_syn(&mut self, now: Instant) -> Transmit {
+        if !self.flags.syn_owed || !self.flags.connected {
+            // The ACK of a segment that came before its time, in simultaneous open.
+            self.flags.ack_owed = false;
+            return Transmit::Nothing;
+        }
+        self.flags.syn_owed = false;
+        let answered = self.state == State::SynReceived;
+        if self.snd_max == self.snd_una {
+            self.start_timing(now, self.snd_una.plus(1));
+        }
+        self.snd_nxt = self.snd_una.plus(1);
+        self.snd_max = self.snd_nxt;
+        self.rearm(now, false);
+        Transmit::Segment(SegmentOut {
+            sequence: self.snd_una,
+            acknowledgment: if answered { self.rcv_nxt } else { SeqNumber(0) },
+            flags: if answered { TcpFlags::SYN.with(TcpFlags::ACK) } else { TcpFlags::SYN },
+            window: self.syn_window(),
+            mss: Some(self.offered_mss),
+            window_scale: self.flags.scaling.then_some(self.rcv_shift),
+        })
+    }
+
+    fn transmit_data(&mut self) -> Option<Transmit> {
+        let outstanding = self.data_outstanding();
+        let mss = u32::from(self.mss);
+        if self.flags.retransmit || self.flags.probe {
+            return self.transmit_out_of_turn(outstanding, mss);
+        }
+        if !self.has_data() || self.is_window_limited() {
+            return None;
+        }
+        let offset = self.snd_nxt.since(self.snd_una);
+        // Nothing goes between the last byte and a FIN that was sent behind it.
+        let most = if self.flags.fin_sent { outstanding.saturating_sub(offset) } else { u32::MAX };
+        Some(Transmit::Data { offset, limit: self.usable_window().min(most) })
+    }
+
+    /// The first unacknowledged segment again, or a zero-window probe: at least one octet, new if
+    /// there is no old one (RFC 9293 3.8.6.1).
+    fn transmit_out_of_turn(&mut self, outstanding: u32, mss: u32) -> Option<Transmit> {
+        let new = self.flags.readable && !self.flags.host_end;
+        let limit = if self.flags.retransmit {
+            outstanding.min(mss)
+        } else if outstanding > 0 || new {
+            let most = if new { mss } else { outstanding.min(mss) };
+            self.usable_window().min(most).max(1)
+        } else {
+            0
+        };
+        if limit == 0 {
+            self.flags.retransmit = false;
+            self.flags.probe = false;
+            return None;
+        }
+        Some(Transmit::Data { offset: 0, limit })
+    }
+
+    /// Whether there may be bytes to send at `snd_nxt`.
+    fn has_data(&self) -> bool {
+        self.resends() || (self.flags.readable && !self.flags.host_end)
+    }
+
+    /// Whether the bytes at `snd_nxt` were sent before.
+    fn resends(&self) -> bool {
+        self.snd_nxt.since(self.snd_una) < self.data_outstanding()
+    }
+
+    /// Whether something waits for a larger window.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.state.sends() && self.has_data() && self.is_window_limited()
+    }
+
+    /// Whether the guest's window, and not the host, decides when the next byte goes out.
+    #[must_use]
+    pub fn is_window_limited(&self) -> bool {
+        // What the guest has made room for before is sent again into any window.
+        let least = if self.resends() { 1 } else { self.worthwhile_window() };
+        self.usable_window() < least
+    }
+
+    fn usable_window(&self) -> u32 {
+        let window = self.snd_wnd.min(self.congestion.window());
+        window.saturating_sub(self.snd_nxt.since(self.snd_una))
+    }
+
+    /// Sender's silly window avoidance (RFC 9293 3.8.6.2.1): a full segment, or half of the
+    /// largest window ever offered, which may be less than a segment.
+    fn worthwhile_window(&self) -> u32 {
+        u32::from(self.mss).min(self.max_snd_wnd / 2).max(1)
+    }
+
+    fn fin_is_next(&self) -> bool {
+        let at_end = self.snd_nxt.since(self.snd_una) == self.data_outstanding();
+        let unsent = !self.flags.fin_sent || self.snd_nxt != self.snd_max;
+        self.flags.host_end && at_end && unsent
+    }
+
+    fn fin_segment(&mut self, now: Instant, flags: TcpFlags) -> SegmentOut {
+        let header = self.header(self.snd_nxt, flags.with(TcpFlags::FIN));
+        self.note_fin(now);
+        header
+    }
+
+    fn note_fin(&mut self, now: Instant) {
+        if !self.flags.fin_sent {
+            self.start_timing(now, self.snd_nxt.plus(1));
+        }
+        self.flags.fin_sent = true;
+        self.snd_nxt = self.snd_nxt.plus(1);
+        self.snd_max = self.snd_max.max(self.snd_nxt);
+        self.state = match self.state {
+            State::Established => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            other => other,
+        };
+        self.rearm(now, false);
+    }
+
+    fn transmit_ack(&mut self) -> Transmit {
+        if self.flags.ack_owed {
+            return Transmit::Segment(self.header(self.ack_sequence(), TcpFlags::ACK));
+        }
+        let Some(rest) = self.duplicates_owed.checked_sub(1) else {
+            return Transmit::Nothing;
+        };
+        self.duplicates_owed = rest;
+        let window = self.advertise_window(true);
+        let header = self.header_with_window(self.ack_sequence(), TcpFlags::ACK, window);
+        Transmit::Segment(header)
+    }
+
+    /// SEG.SEQ of a segment without text: what the guest expects next. A guest whose window is
+    /// closed has not taken the octet of a probe.
+    const fn ack_sequence(&self) -> SeqNumber {
+        if self.snd_wnd == 0 { self.snd_una } else { self.snd_max }
+    }
+
+    /// `length` bytes were peeked where [`Transmit::Data`] asked; `end` says that the host's stream
+    /// ends behind them, `drained` that nothing more is there now. Returns the segment's header.
+    pub fn data_sent(&mut self, now: Instant, length: u32, drained: bool, end: bool) -> SegmentOut {
+        let out_of_turn = self.flags.retransmit || self.flags.probe;
+        let mut flags = TcpFlags::ACK;
+        if drained || end {
+            flags = flags.with(TcpFlags::PSH);
+        }
+        if out_of_turn {
+            self.flags.retransmit = false;
+            self.flags.probe = false;
+            self.flags.timing = false;
+            self.snd_max = self.snd_max.max(self.snd_una.plus(length));
+            let header = self.header(self.snd_una, flags);
+            self.rearm(now, false);
+            return header;
+        }
+        let sequence = self.snd_nxt;
+        self.snd_nxt = sequence.plus(length);
+        if self.snd_nxt.is_after(self.snd_max) {
+            self.start_timing(now, self.snd_nxt);
+            self.snd_max = self.snd_nxt;
+        }
+        if drained && self.snd_nxt == self.snd_max {
+            self.flags.readable = false;
+        }
+        if end {
+            self.flags.host_end = true;
+            self.flags.readable = false;
+        }
+        if self.fin_is_next() {
+            let header = self.header(sequence, flags.with(TcpFlags::FIN));
+            self.note_fin(now);
+            return header;
+        }
+        let header = self.header(sequence, flags);
+        self.rearm(now, false);
+        header
+    }
+
+    /// There was nothing to peek where [`Transmit::Data`] asked.
+    pub fn host_drained(&mut self) {
+        self.flags.readable = false;
+        self.flags.retransmit = false;
+        self.flags.probe = false;
+        // Bytes that were sent can't be gone; should a host lose them all the same, the guest
+        // is not sent others in their place.
+        if self.resends() {
+            self.flags.host_failed = true;
+        }
+    }
+
+    /// The host's stream ends where [`Transmit::Data`] asked.
+    pub fn host_ended(&mut self) {
+        if self.resends() {
+            self.host_drained();
+        } else {
+            self.flags.readable = false;
+            self.flags.probe = false;
+            self.flags.host_end = true;
+        }
+    }
+
+    /// Ends the connection at once; returns the reset for the guest.
+    pub fn abort(&mut self) -> SegmentOut {
+        let flags = if self.state == State::SynSent {
+            TcpFlags::RST
+        } else {
+            TcpFlags::RST.with(TcpFlags::ACK)
+        };
+        let header = self.header(self.ack_sequence(), flags);
+        self.close();
+        header
+    }
+
+    /// TIME-WAIT begins.
+    pub(super) fn enter_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.set_timer(Timer::TimeWait, now.after(TIME_WAIT));
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a clock modulo 2^32")]
+    fn start_timing(&mut self, now: Instant, until: SeqNumber) {
+        if !self.flags.timing {
+            self.flags.timing = true;
+            self.rtt_seq = until;
+            self.rtt_start = now.micros() as u32;
+        }
+    }
+
+    fn header(&mut self, sequence: SeqNumber, flags: TcpFlags) -> SegmentOut {
+        self.flags.ack_owed = false;
+        let window = self.advertise_window(false);
+        self.header_with_window(sequence, flags, window)
+    }
+
+    const fn header_with_window(
+        &self,
+        sequence: SeqNumber,
+        flags: TcpFlags,
+        window: u16,
+    ) -> SegmentOut {
+        SegmentOut {
+            sequence,
+            acknowledgment: self.rcv_nxt,
+            flags,
+            window,
+            mss: None,
+            window_scale: None,
+        }
+    }
+}

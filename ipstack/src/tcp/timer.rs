@@ -1,0 +1,193 @@
+//! The one timer of a connection. Waiting for an ACK, for a window, for the peer's FIN or for the
+//! end of TIME-WAIT exclude each other, so one deadline serves them all.
+
+use core::time::Duration;
+
+use super::{Connection, State};
+use crate::Instant;
+
+/// How long the host may take to connect; above the two minutes that Linux tries.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(130);
+
+/// Retransmissions of a SYN before the guest is given up (RFC 9293 3.8.3, R2 for SYN).
+const SYN_RETRIES: u8 = 6;
+
+/// Retransmissions of data before the guest is given up (R2 of RFC 9293 3.8.3).
+const DATA_RETRIES: u8 = 12;
+
+/// Silence before the first keep-alive probe (RFC 9293 3.8.4: no less than two hours).
+const KEEP_ALIVE_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Time between keep-alive probes, and how many go unanswered before the guest is given up.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(75);
+const KEEP_ALIVE_PROBES: u8 = 9;
+
+/// How long FIN-WAIT-2 may stand without a segment from the guest.
+const FIN_WAIT_2_IDLE: Duration = Duration::from_secs(10 * 60);
+
+/// Twice the maximum segment lifetime: five seconds is long on a link without routers.
+pub(super) const TIME_WAIT: Duration = Duration::from_secs(10);
+
+/// Backoffs of the persist timer that an answered probe keeps, so that some more may get lost.
+const ANSWERED_PROBE_RETRIES: u8 = 8;
+
+/// How long a sender waits with a window too small to be worth using
+/// (RFC 9293 3.8.6.2.1, the override timeout of 0.1 to 1.0 seconds).
+pub(super) const OVERRIDE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// What the deadline is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timer {
+    Off,
+    /// The host is to connect.
+    Connect,
+    /// SYN, data or FIN is to be acknowledged.
+    Retransmit,
+    /// The guest's window is closed, or too small.
+    Persist,
+    /// Nothing is under way: keep-alive, or the limit of FIN-WAIT-2.
+    Idle,
+    /// TIME-WAIT.
+    TimeWait,
+}
+
+/// What came of [`Connection::on_timer`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimerOutcome {
+    /// It was early: nothing happened.
+    Early,
+    /// Something is to be sent again: a retransmission timeout.
+    Retransmit,
+    /// Something is to be sent: a probe.
+    Probe,
+    /// TIME-WAIT is over.
+    Closed,
+    /// The guest, or the host's connect, is given up.
+    GiveUp,
+}
+
+impl Connection {
+    /// When to call [`Connection::on_timer`].
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        (self.timer != Timer::Off).then_some(self.deadline)
+    }
+
+    pub(super) const fn set_timer(&mut self, timer: Timer, deadline: Instant) {
+        self.timer = timer;
+        self.deadline = deadline;
+    }
+
+    /// Moves the deadline, since the link had no room and nothing could be sent: time without room
+    /// counts towards no timeout.
+    pub fn postpone(&mut self, now: Instant) {
+        if matches!(self.timer, Timer::Retransmit | Timer::Persist) {
+            self.deadline = now.after(self.rtt.timeout(self.retries));
+        }
+    }
+
+    /// Whether what the timer waits for is an answer of the guest to something sent.
+    #[must_use]
+    pub const fn awaits_guest(&self) -> bool {
+        matches!(self.timer, Timer::Retransmit | Timer::Persist)
+    }
+
+    /// Does what is due at `now`. Early and repeated calls are harmless.
+    pub fn on_timer(&mut self, now: Instant) -> TimerOutcome {
+        if self.timer == Timer::Off || now < self.deadline {
+            return TimerOutcome::Early;
+        }
+        match self.timer {
+            Timer::Off => TimerOutcome::Early,
+            Timer::Connect => TimerOutcome::GiveUp,
+            Timer::Retransmit => self.on_retransmission_timeout(now),
+            Timer::Persist => self.on_persist_timeout(now),
+            Timer::Idle => self.on_idle(now),
+            Timer::TimeWait => {
+                self.close();
+                TimerOutcome::Closed
+            }
+        }
+    }
+
+    /// RFC 6298 5.4 to 5.6, and go-back-N from the first unacknowledged byte: without SACK the
+    /// sender does not know what else is missing.
+    fn on_retransmission_timeout(&mut self, now: Instant) -> TimerOutcome {
+        let limit = if self.is_half_open() { SYN_RETRIES } else { DATA_RETRIES };
+        if self.retries >= limit {
+            return TimerOutcome::GiveUp;
+        }
+        let first = self.retries == 0;
+        self.retries += 1;
+        self.flags.timing = false;
+        self.flags.retransmit = false;
+        if self.is_half_open() {
+            self.flags.syn_owed = true;
+        } else {
+            let flight = self.snd_max.since(self.snd_una);
+            self.congestion.on_timeout(first, self.snd_max, flight, u32::from(self.mss));
+            self.snd_nxt = self.snd_una;
+        }
+        self.set_timer(Timer::Retransmit, now.after(self.rtt.timeout(self.retries)));
+        TimerOutcome::Retransmit
+    }
+
+    /// RFC 9293 3.8.6.1: probes go on for as long as the guest answers them.
+    fn on_persist_timeout(&mut self, now: Instant) -> TimerOutcome {
+        if self.retries >= DATA_RETRIES {
+            return TimerOutcome::GiveUp;
+        }
+        self.retries += 1;
+        self.flags.probe = true;
+        self.set_timer(Timer::Persist, now.after(self.rtt.timeout(self.retries)));
+        TimerOutcome::Probe
+    }
+
+    /// The guest was heard from. What it answers keeps it from being given up; the interval of
+    /// probes goes on growing while its window stays closed (RFC 9293 3.8.6.1).
+    pub(super) fn heard(&mut self) {
+        match self.timer {
+            Timer::Persist => self.retries = self.retries.min(ANSWERED_PROBE_RETRIES),
+            Timer::Idle => self.retries = 0,
+            Timer::Off | Timer::Connect | Timer::Retransmit | Timer::TimeWait => {}
+        }
+    }
+
+    fn on_idle(&mut self, now: Instant) -> TimerOutcome {
+        if self.state == State::FinWait2 || self.retries >= KEEP_ALIVE_PROBES {
+            return TimerOutcome::GiveUp;
+        }
+        self.retries += 1;
+        self.flags.keep_alive = true;
+        self.set_timer(Timer::Idle, now.after(KEEP_ALIVE_INTERVAL));
+        TimerOutcome::Probe
+    }
+
+    /// Chooses the timer after anything has happened. `progress` says that the guest acknowledged
+    /// something new, which restarts the retransmission timer (RFC 6298 5.3).
+    pub(super) fn rearm(&mut self, now: Instant, progress: bool) {
+        if matches!(self.timer, Timer::Connect | Timer::TimeWait) || self.state == State::Closed {
+            return;
+        }
+        let outstanding = self.snd_max != self.snd_una;
+        let closed = self.snd_wnd == 0 && self.data_outstanding() > 0;
+        if outstanding && !closed {
+            if progress || self.timer != Timer::Retransmit {
+                self.set_timer(Timer::Retransmit, now.after(self.rtt.timeout(self.retries)));
+            }
+        } else if outstanding || self.is_blocked() {
+            if self.timer != Timer::Persist {
+                let delay = if self.snd_wnd == 0 {
+                    self.rtt.timeout(self.retries)
+                } else {
+                    OVERRIDE_TIMEOUT
+                };
+                self.set_timer(Timer::Persist, now.after(delay));
+            }
+        } else {
+            let idle =
+                if self.state == State::FinWait2 { FIN_WAIT_2_IDLE } else { KEEP_ALIVE_IDLE };
+            self.set_timer(Timer::Idle, now.after(idle));
+        }
+    }
+}
