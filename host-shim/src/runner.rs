@@ -1,0 +1,266 @@
+//! The event loop: one NAT, its host's sockets and its link, behind one epoll.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ipstack::Instant;
+use slirp_nat::host::ForwardId;
+use slirp_nat::{Forward, ForwardError, Nat};
+
+use crate::clock;
+use crate::link::{Batch, GuestLink, LinkError};
+use crate::poller::{EventFlags, Source};
+use crate::sockets::OsHost;
+
+/// Number of the link among the external descriptors; those that are watched follow it.
+const LINK: u32 = 0;
+
+/// Rounds of one turn in which the NAT fills up the room that sending has made.
+const REFILLS: usize = 4;
+
+/// Names a descriptor given to [`Runner::watch`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct WatchId(u32);
+
+/// Why a turn failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunnerError {
+    /// The link is at its end. [`Runner::replace_link`] gives the NAT another one.
+    Link(LinkError),
+    /// Waiting failed.
+    Wait(io::Error),
+}
+
+impl core::fmt::Display for RunnerError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Link(error) => error.fmt(f),
+            Self::Wait(error) => write!(f, "cannot wait for events: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for RunnerError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Link(error) => Some(error),
+            Self::Wait(error) => Some(error),
+        }
+    }
+}
+
+impl From<LinkError> for RunnerError {
+    fn from(error: LinkError) -> Self {
+        Self::Link(error)
+    }
+}
+
+/// A NAT that runs.
+///
+/// By itself: call [`Runner::turn`] in a loop. Within another loop: wait until the descriptor
+/// ([`AsFd`]) is readable or [`Runner::deadline`] has come, then call `turn` with a timeout of
+/// zero.
+#[derive(Debug)]
+pub struct Runner<L> {
+    nat: Nat<'static>,
+    host: OsHost,
+    link: L,
+    batch: Batch,
+    /// Whether the link is also waited for until it is writable.
+    awaits_room: bool,
+    /// Work was left over by the last turn.
+    unfinished: bool,
+    watched: u32,
+    fired: Vec<WatchId>,
+}
+
+impl<L: GuestLink> Runner<L> {
+    /// Brings the three together.
+    ///
+    /// # Errors
+    /// The link's descriptor cannot be waited for.
+    pub fn new(nat: Nat<'static>, host: OsHost, link: L) -> io::Result<Self> {
+        host.poller().add(link.fd(), Source::External(LINK), EventFlags::IN)?;
+        Ok(Self {
+            nat,
+            host,
+            link,
+            batch: Batch::new(),
+            awaits_room: false,
+            unfinished: false,
+            watched: LINK,
+            fired: Vec::new(),
+        })
+    }
+
+    /// Waits until something happens, but at most for `timeout` (`None` for ever) and never beyond
+    /// a deadline of the NAT, and does what there is to do. The work of one turn is bounded.
+    ///
+    /// Returns which watched descriptors are readable. They are reported in every turn until they
+    /// have been read.
+    ///
+    /// # Errors
+    /// The link is at its end, or waiting is impossible.
+    pub fn turn(&mut self, timeout: Option<Duration>) -> Result<&[WatchId], RunnerError> {
+        let timeout = self.time_to_wait(timeout);
+        self.host.wait(timeout).map_err(RunnerError::Wait)?;
+        let now = clock::now();
+        self.unfinished = false;
+        self.fired.clear();
+        let mut link_flags = EventFlags::empty();
+        for &(number, flags) in self.host.external_events() {
+            if number == LINK {
+                link_flags = flags;
+            } else {
+                self.fired.push(WatchId(number));
+            }
+        }
+        if link_flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
+            self.take_frames(now)?;
+        }
+        self.take_host_events(now);
+        if self.nat.poll_at().is_some_and(|deadline| deadline.at <= now) {
+            self.nat.on_timer(now, &mut self.host, &mut self.link);
+        }
+        self.send_out(now)?;
+        Ok(&self.fired)
+    }
+
+    fn time_to_wait(&self, timeout: Option<Duration>) -> Option<Duration> {
+        if self.unfinished || timeout == Some(Duration::ZERO) {
+            return Some(Duration::ZERO);
+        }
+        let due = self.nat.poll_at().map(|deadline| deadline.at.since(clock::now()));
+        [timeout, due].into_iter().flatten().min()
+    }
+
+    fn take_frames(&mut self, now: Instant) -> Result<(), RunnerError> {
+        let Self { nat, host, link, batch, .. } = self;
+        link.receive_batch(batch)?;
+        batch.for_each_chunk(|frames| nat.receive(now, frames, host, link));
+        Ok(())
+    }
+
+    /// Takes the events that are there now; those that this makes are for the next turn.
+    fn take_host_events(&mut self, now: Instant) {
+        for _ in 0..self.host.event_count() {
+            let Some(event) = self.host.next_event() else { break };
+            self.nat.on_host_event(now, event, &mut self.host, &mut self.link);
+        }
+    }
+
+    /// Sends what was committed, and lets the NAT fill the room that this makes.
+    fn send_out(&mut self, now: Instant) -> Result<(), RunnerError> {
+        for _ in 0..REFILLS {
+            if !self.link.flush()? {
+                return self.await_room();
+            }
+            self.nat.on_link_ready(now, &mut self.host, &mut self.link);
+        }
+        self.unfinished = true;
+        self.link.flush()?;
+        self.await_room()
+    }
+
+    fn await_room(&mut self) -> Result<(), RunnerError> {
+        let wants_write = self.link.wants_write();
+        if wants_write != self.awaits_room {
+            let mut interest = EventFlags::IN;
+            interest.set(EventFlags::OUT, wants_write);
+            let source = Source::External(LINK);
+            let modified = self.host.poller().modify(self.link.fd(), source, interest);
+            modified.map_err(|error| RunnerError::Wait(error.into()))?;
+            self.awaits_room = wants_write;
+        }
+        Ok(())
+    }
+
+    /// When to call [`Runner::turn`] even if the descriptor has not become readable.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        if self.unfinished || self.host.event_count() > 0 {
+            return Some(Instant::ZERO);
+        }
+        self.nat.poll_at().map(|deadline| deadline.at)
+    }
+
+    /// Waits for `fd` to become readable, too. It stays the caller's, who takes it back by
+    /// [`Runner::unwatch`] before it is closed.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn watch(&mut self, fd: impl AsFd) -> io::Result<WatchId> {
+        let number = self.watched.saturating_add(1);
+        self.host.poller().add(fd, Source::External(number), EventFlags::IN)?;
+        self.watched = number;
+        Ok(WatchId(number))
+    }
+
+    /// Waits no more for `fd`.
+    ///
+    /// # Errors
+    /// It was not watched.
+    pub fn unwatch(&mut self, fd: impl AsFd) -> io::Result<()> {
+        Ok(self.host.poller().remove(fd)?)
+    }
+
+    /// Gives the NAT another link, and returns the one it had.
+    ///
+    /// # Errors
+    /// The new link's descriptor cannot be waited for; the old one is lost then.
+    pub fn replace_link(&mut self, link: L) -> io::Result<L> {
+        self.host.poller().remove(self.link.fd())?;
+        let old = core::mem::replace(&mut self.link, link);
+        self.awaits_room = false;
+        self.host.poller().add(self.link.fd(), Source::External(LINK), EventFlags::IN)?;
+        let now = clock::now();
+        self.nat.on_link_ready(now, &mut self.host, &mut self.link);
+        self.unfinished = true;
+        Ok(old)
+    }
+
+    /// Makes a port forward.
+    ///
+    /// # Errors
+    /// A [`ForwardError`]; nothing has changed then.
+    pub fn add_forward(&mut self, rule: Forward) -> Result<ForwardId, ForwardError> {
+        self.nat.add_forward(rule, &mut self.host)
+    }
+
+    /// Ends a port forward. Returns whether there was one.
+    pub fn remove_forward(&mut self, forward: ForwardId) -> bool {
+        self.nat.remove_forward(forward, &mut self.host)
+    }
+
+    /// Replaces the list of resolvers.
+    pub fn set_resolvers(&mut self, resolvers: &[SocketAddr]) {
+        self.nat.set_resolvers(resolvers);
+    }
+
+    /// The NAT.
+    #[must_use]
+    pub const fn nat(&self) -> &Nat<'static> {
+        &self.nat
+    }
+
+    /// The sockets.
+    #[must_use]
+    pub const fn host(&self) -> &OsHost {
+        &self.host
+    }
+
+    /// The link.
+    #[must_use]
+    pub const fn link(&self) -> &L {
+        &self.link
+    }
+}
+
+impl<L> AsFd for Runner<L> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.host.as_fd()
+    }
+}

@@ -1,0 +1,78 @@
+//! Pings over whatever the host allows: its own ping sockets, or raw ones.
+
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, SocketType, ipproto};
+
+use super::options::{self, IcmpFilter};
+
+const ECHO_REPLY: u8 = 0;
+const ECHO_REPLY_V6: u8 = 129;
+
+/// What kind of socket can ping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PingMode {
+    /// An unprivileged ping socket (`net.ipv4.ping_group_range`): the kernel chooses the
+    /// identifier, fills it in and delivers only what belongs to it.
+    Datagram,
+    /// A raw socket, for who has CAP_NET_RAW but is outside the range.
+    Raw,
+}
+
+/// Finds out what kind this process may open, if any.
+pub(super) fn probe() -> Option<PingMode> {
+    let opens = |kind| rustix::net::socket(AddressFamily::INET, kind, Some(ipproto::ICMP)).is_ok();
+    if opens(SocketType::DGRAM) {
+        return Some(PingMode::Datagram);
+    }
+    opens(SocketType::RAW).then_some(PingMode::Raw)
+}
+
+/// Asks the kernel to keep requests and errors out of a raw socket; errors come by its queue.
+/// [`RawPing::accept`] does not rely on it.
+pub(super) fn let_only_replies_in(fd: &OwnedFd, ipv6: bool) {
+    if !ipv6 {
+        let _ = options::set(fd, IcmpFilter, &!(1 << ECHO_REPLY));
+    }
+}
+
+/// Tells the replies to one flow's pings from all others that a raw socket hears.
+#[derive(Debug, Default)]
+pub(super) struct RawPing {
+    /// Identifier of the latest request, which is kept as the NAT chose it.
+    identifier: Option<[u8; 2]>,
+}
+
+impl RawPing {
+    /// Takes note of a request, given at least its 8-byte header.
+    pub(super) fn sent(&mut self, message: &[u8]) {
+        self.identifier = identifier(message).or(self.identifier);
+    }
+
+    /// Moves the ICMP message of a received packet to the front of `buffer` and returns its
+    /// length; `None` if it is not a reply to this flow. Raw IPv4 sockets deliver the IP header,
+    /// raw IPv6 ones do not (RFC 3542 3).
+    pub(super) fn accept(&self, ipv6: bool, buffer: &mut [u8], length: usize) -> Option<usize> {
+        let header = if ipv6 { 0 } else { usize::from(buffer.first()? & 0xf) * 4 };
+        let message = buffer.get(header..length)?;
+        let reply = if ipv6 { ECHO_REPLY_V6 } else { ECHO_REPLY };
+        let wanted = message.first() == Some(&reply)
+            && self.identifier.is_some()
+            && identifier(message) == self.identifier;
+        if !wanted {
+            return None;
+        }
+        let count = message.len();
+        buffer.copy_within(header..length, 0);
+        Some(count)
+    }
+
+    /// Whether an error quotes a request of this flow.
+    pub(super) fn is_own_request(&self, quoted: Option<&[u8]>) -> bool {
+        self.identifier.is_some() && quoted.and_then(identifier) == self.identifier
+    }
+}
+
+fn identifier(message: &[u8]) -> Option<[u8; 2]> {
+    message.get(4..6)?.first_chunk().copied()
+}
