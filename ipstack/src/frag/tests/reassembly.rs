@@ -86,6 +86,17 @@ fn fragments_with_differing_header_lengths_are_placed_by_their_own_header() {
     }
 }
 
+/// The total length was checked against the header that came first.
+#[test]
+fn a_repeated_first_fragment_does_not_replace_the_header() {
+    let datagram = pattern(65_515);
+    let parts = [0..8, 0..8, 8..65_515].map(|range| part(&datagram, range));
+    let [first, mut repeated, rest] = parts;
+    repeated.header = &[0x4f; 60];
+    let mut memory = Memory::new(1, 65_535);
+    assert_completes(&mut memory.queue(), &[first, repeated, rest], &datagram);
+}
+
 /// CVE-2019-14378: a first fragment larger than the buffer of a small packet.
 #[test]
 fn a_large_first_fragment_is_followed_by_small_ones() {
