@@ -19,7 +19,7 @@ SYMBOL = "slirpkit_panic_path_reached"
 # Each program, the sources of the crate it links, and its own.
 PROGRAMS = {
     "ne2000": ("ne2000/src", "src/bin/ne2000.rs"),
-    "ipstack": ("ipstack/src", "src/bin/ipstack.rs"),
+    "ipstack": ("ipstack/src", "src/bin/ipstack"),
     "slirp_nat": ("slirp-nat/src", "src/bin/slirp_nat"),
 }
 
