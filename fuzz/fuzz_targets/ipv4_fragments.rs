@@ -1,0 +1,7 @@
+//! The fragment queue, against datagrams of known content.
+#![no_main]
+
+use slirpkit_fuzz::Target;
+use slirpkit_fuzz::ipv4_fragments::Input;
+
+libfuzzer_sys::fuzz_target!(|input: Input| input.run());

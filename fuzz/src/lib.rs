@@ -1,0 +1,32 @@
+//! Typed inputs for fuzzing, and what must hold for every one of them.
+//!
+//! Each target is a module with an `Input` that can be made from any bytes, and a `run` that
+//! panics if a property is broken. The programs in `fuzz_targets/` hand them to libFuzzer, on a
+//! nightly compiler; the tests of this crate replay the files in `seeds/`, on a stable one.
+
+use arbitrary::{Arbitrary, Unstructured};
+
+pub mod ipv4_fragments;
+
+/// Runs one target on bytes that are any input.
+pub type Run = fn(&[u8]);
+
+/// Every target by its name.
+pub const TARGETS: &[(&str, Run)] = &[("ipv4_fragments", run::<ipv4_fragments::Input>)];
+
+/// An input of one target.
+pub trait Target: for<'a> Arbitrary<'a> {
+    /// Does what the input says.
+    ///
+    /// # Panics
+    /// If a property of the code under test is broken.
+    fn run(self);
+}
+
+/// Runs `T` on the input that libFuzzer would make of `data`; bytes that are too few for an input
+/// are skipped, as there.
+fn run<T: Target>(data: &[u8]) {
+    if let Ok(input) = T::arbitrary_take_rest(Unstructured::new(data)) {
+        input.run();
+    }
+}
