@@ -1,3 +1,5 @@
+#![expect(clippy::std_instead_of_alloc, reason = "tests have std, and no alloc is linked")]
+
 use std::vec;
 use std::vec::Vec;
 

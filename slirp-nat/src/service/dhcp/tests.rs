@@ -1,5 +1,7 @@
 //! Helpers; the tests lie in rooms by what they look at.
 
+#![expect(clippy::std_instead_of_alloc, reason = "tests have std, and no alloc is linked")]
+
 use std::vec;
 use std::vec::Vec;
 
