@@ -209,7 +209,7 @@ impl Connection {
     /// back: a window scale sent unasked cripples old stacks (RFC 7323 2.2).
     pub(super) fn take_syn_options(&mut self, syn: &SegmentIn<'_>) {
         let offered = syn.mss.unwrap_or(DEFAULT_MSS);
-        self.mss = offered.clamp(MIN_MSS, self.offered_mss);
+        self.mss = offered.min(self.offered_mss).max(MIN_MSS);
         match syn.window_scale {
             Some(shift) => {
                 self.snd_shift = shift.min(14);

@@ -3,7 +3,11 @@
 #![no_main]
 
 mod frag;
+mod messages;
 mod pool;
+mod sums;
+mod tcp;
+mod wire;
 
 use core::time::Duration;
 
@@ -16,7 +20,15 @@ slirpkit_nopanic::program!({
         0 => time(),
         1 => frag::queue(),
         2 => frag::fragmenter(),
-        _ => pool::pool(),
+        3 => pool::pool(),
+        4 => sums::sums(),
+        5 => sums::hash(),
+        6 => wire::parse(),
+        7 => wire::emit(),
+        8 => messages::parse_dhcp(),
+        9 => messages::emit_dhcp(),
+        10 => messages::dns(),
+        _ => tcp::connection(),
     }
 });
 

@@ -1,0 +1,93 @@
+//! The TCP state machine: any calls, in any order.
+
+use ipstack::checksum::ChecksumState;
+use ipstack::tcp::{
+    Connection, Limits, SegmentIn, SeqNumber, Transmit, initial_sequence_number, reset_reply,
+};
+use ipstack::wire::TcpSegment;
+use slirpkit_nopanic::{any, any_bytes, hidden, keep};
+
+use crate::any_time;
+use crate::wire::any_flags;
+
+fn any_sequence() -> SeqNumber {
+    let (a, b) = (SeqNumber(any()), SeqNumber(any()));
+    keep((a.plus(any()), a.minus(any()), a.since(b), a.is_after(b), a.is_before(b)));
+    a.max(b)
+}
+
+fn any_segment() -> SegmentIn<'static> {
+    let verify = ChecksumState::Partial;
+    if let Ok(segment) = TcpSegment::parse(any_bytes(), any(), any(), verify) {
+        return SegmentIn::new(&segment);
+    }
+    SegmentIn {
+        sequence: any_sequence(),
+        acknowledgment: any_sequence(),
+        flags: any_flags(),
+        window: any(),
+        mss: any(),
+        window_scale: any(),
+        payload: any_bytes(),
+    }
+}
+
+pub(crate) fn connection() {
+    let now = any_time();
+    let iss = initial_sequence_number(now, [any(), any()], any(), any());
+    let limits = Limits { mss: any(), window_scale: any(), receive_window: any() };
+    let syn = any_segment();
+    keep((syn.len(), syn.is_empty(), reset_reply(&syn)));
+    let mut connection = if any() {
+        Connection::accept(now, &syn, iss, &limits)
+    } else {
+        Connection::open(now, iss, &limits)
+    };
+    while any() {
+        step(&mut connection);
+        hidden(&mut connection);
+    }
+}
+
+fn step(connection: &mut Connection) {
+    let now = any_time();
+    match any::<u8>() {
+        0 => keep(connection.on_segment(now, &any_segment())),
+        1 => keep(connection.settle(now, any())),
+        2 => connection.host_connected(),
+        3 => connection.host_readable(),
+        4 => connection.host_failed(),
+        5 => connection.limit_mss(any()),
+        6 => connection.promise(any()),
+        7 => connection.owe_ack(),
+        8 => keep(connection.abort()),
+        9 => connection.postpone(now),
+        10 => keep(connection.on_timer(now)),
+        11 => transmit(connection),
+        _ => observe(connection),
+    }
+}
+
+fn transmit(connection: &mut Connection) {
+    let now = any_time();
+    match connection.poll_transmit(now) {
+        Transmit::Nothing => {}
+        Transmit::Segment(segment) => keep(segment),
+        Transmit::Data { offset, limit } => {
+            keep((offset, limit));
+            match any::<u8>() {
+                0 => connection.host_drained(),
+                1 => connection.host_ended(),
+                _ => keep(connection.data_sent(now, any(), any(), any())),
+            }
+        }
+    }
+}
+
+fn observe(connection: &Connection) {
+    keep((connection.state(), connection.state().is_synchronized(), connection.mss()));
+    keep((connection.is_host_connected(), connection.is_half_open()));
+    keep((connection.is_done_with_host(), connection.is_window_limited()));
+    keep((connection.receive_window(), connection.owes_window_update()));
+    keep((connection.deadline(), connection.awaits_guest()));
+}
