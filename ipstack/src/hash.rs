@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn appendix_a_of_the_paper() {
-        let message: [u8; 15] = core::array::from_fn(|i| i as u8);
+        let message: [u8; 15] = core::array::from_fn(|i| i.to_le_bytes()[0]);
         assert_eq!(hash(&message), 0xa129_ca61_49be_45e5);
     }
 
@@ -142,7 +142,7 @@ mod tests {
             0xab02_00f5_8b01_d137,
             0x93f5_f579_9a93_2462,
         ];
-        let message: [u8; 8] = core::array::from_fn(|i| i as u8);
+        let message: [u8; 8] = core::array::from_fn(|i| i.to_le_bytes()[0]);
         for (length, hash_of_length) in expected.into_iter().enumerate() {
             assert_eq!(hash(&message[..length]), hash_of_length, "length {length}");
         }

@@ -16,6 +16,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
+#![cfg_attr(
+    test,
+    expect(clippy::std_instead_of_alloc, reason = "tests have std and no alloc crate")
+)]
 
 #[cfg(test)]
 extern crate std;

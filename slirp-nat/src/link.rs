@@ -4,8 +4,9 @@
 //! socket, so a link without room holds data back at its source and loses nothing. When room is
 //! back the embedder calls [`Nat::on_link_ready`](crate::Nat::on_link_ready).
 
-use core::ops::Range;
+mod segments;
 
+pub use segments::{MAX_HEADER_LEN, Segment, Segments, segments};
 
 /// Room of a link at this moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,29 +81,4 @@ pub struct TcpSegmentation {
     pub header_len: u16,
     /// Payload bytes of each frame, but for the last; never 0.
     pub segment_size: u16,
-}
-
-/// Largest header that [`segments`] cuts: Ethernet 14, IPv6 40, TCP 60.
-pub const MAX_HEADER_LEN: usize = 114;
-
-/// One frame cut from a super-segment: its own header, and where its payload lies.
-#[derive(Clone, Debug)]
-pub struct Segment {
-    header: [u8; MAX_HEADER_LEN],
-    header_len: usize,
-    payload: Range<usize>,
-}
-
-impl Segment {
-    /// Ethernet, IP and TCP header with lengths, flags, sequence number and checksums done.
-    #[must_use]
-    pub fn header(&self) -> &[u8] {
-        self.header.get(..self.header_len).unwrap_or_default()
-    }
-
-    /// Range of the payload in the super-segment that was cut.
-    #[must_use]
-    pub fn payload(&self) -> Range<usize> {
-        self.payload.clone()
-    }
 }

@@ -279,7 +279,7 @@ mod tests {
         let mut header = [0; 20];
         let total_len = 20 + payload_len;
         Ipv4Header { total_len, ..Ipv4Header::new(protocol, GUEST, REMOTE) }.emit(&mut header);
-        header.into_iter().chain((0..payload_len).map(|i| i as u8)).collect()
+        header.into_iter().chain((0..payload_len).map(|i| i.to_le_bytes()[0])).collect()
     }
 
     fn error(original: &[u8]) -> Vec<u8> {
@@ -287,6 +287,25 @@ mod tests {
         let what = Icmpv4Error::TimeExceeded { code: CODE_TTL_EXCEEDED };
         let length = emit_error(&mut buffer, what, original).unwrap();
         buffer[..length].to_vec()
+    }
+
+    #[test]
+    fn the_bytes_of_an_echo_are_where_the_rfc_puts_them() {
+        let mut buffer = [0; 12];
+        assert_eq!(emit_echo(&mut buffer, false, 0x1234, 7, b"ping"), Some(12));
+        let header = [0x08, 0x00, 0x06, 0xf4, 0x12, 0x34, 0x00, 0x07];
+        assert_eq!(buffer[..], [&header[..], b"ping"].concat());
+    }
+
+    #[test]
+    fn the_mtu_of_the_next_hop_is_in_the_last_two_bytes() {
+        let error = Icmpv4Error::DestinationUnreachable {
+            code: CODE_FRAGMENTATION_NEEDED,
+            next_hop_mtu: 1400,
+        };
+        let mut buffer = [0; 8];
+        assert_eq!(emit_error(&mut buffer, error, &[]), Some(8));
+        assert_eq!(buffer, [3, 4, 0xf7, 0x83, 0, 0, 0x05, 0x78]);
     }
 
     #[test]

@@ -284,6 +284,24 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_a_header_are_where_the_rfc_puts_them() {
+        let header = Ipv4Header {
+            total_len: 115,
+            dont_fragment: true,
+            ..Ipv4Header::new(
+                IpProtocol::Udp,
+                Ipv4Addr::new(192, 168, 0, 1),
+                Ipv4Addr::new(192, 168, 0, 199),
+            )
+        };
+        let expected = [
+            0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 192, 168, 0, 1,
+            192, 168, 0, 199,
+        ];
+        assert_eq!(packet(&header, &[]), expected);
+    }
+
+    #[test]
     fn frame_padding_is_cut_off() {
         let bytes = packet(&HEADER, b"abcdPADDING");
         let parsed = Ipv4Packet::parse(&bytes).unwrap();
@@ -346,7 +364,7 @@ mod tests {
         ) {
             let header = Ipv4Header {
                 tos,
-                total_len: 20 + payload.len() as u16,
+                total_len: u16::try_from(20 + payload.len()).unwrap(),
                 identification,
                 dont_fragment: flags.0,
                 more_fragments: flags.1,

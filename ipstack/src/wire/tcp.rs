@@ -57,12 +57,6 @@ impl TcpFlags {
         self.0 & other.0 == other.0
     }
 
-    /// The flags of either. The same as [`TcpFlags::with`], for two sets of equal rank.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
     /// These flags and `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
@@ -278,6 +272,28 @@ mod tests {
 
     fn parse(bytes: &[u8]) -> Result<TcpSegment<'_>, WireError> {
         TcpSegment::parse(bytes, A, B, ChecksumState::Whole)
+    }
+
+    #[test]
+    fn the_bytes_of_a_segment_are_where_the_rfc_puts_them() {
+        let header = TcpHeader {
+            source_port: 49152,
+            destination_port: 443,
+            sequence: 0x0102_0304,
+            acknowledgment: 0x0506_0708,
+            flags: TcpFlags::PSH.with(TcpFlags::ACK),
+            window: 501,
+            options: TcpOptions {
+                timestamps: Some((0x1112_1314, 0x2122_2324)),
+                ..TcpOptions::NONE
+            },
+        };
+        let expected = [
+            0xc0, 0x00, 0x01, 0xbb, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x80, 0x18,
+            0x01, 0xf5, 0xd1, 0x2b, 0x00, 0x00, 0x01, 0x01, 0x08, 0x0a, 0x11, 0x12, 0x13, 0x14,
+            0x21, 0x22, 0x23, 0x24, b'G', b'E', b'T',
+        ];
+        assert_eq!(segment(&header, b"GET"), expected);
     }
 
     #[test]

@@ -115,11 +115,17 @@ mod tests {
     const B6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
     fn datagram(source: IpAddr, destination: IpAddr, payload: &[u8]) -> Vec<u8> {
-        let payload_len = payload.len() as u16;
+        let payload_len = u16::try_from(payload.len()).unwrap();
         let mut header = [0; HEADER_LEN];
         let fields = UdpHeader { source_port: 1024, destination_port: 53, payload_len };
         fields.emit(&mut header, source, destination, payload);
         [&header, payload].concat()
+    }
+
+    #[test]
+    fn the_bytes_of_a_datagram_are_where_the_rfc_puts_them() {
+        let expected = [0x04, 0x00, 0x00, 0x35, 0x00, 0x0d, 0xdd, 0xa6];
+        assert_eq!(datagram(A, B, b"query"), [&expected[..], b"query"].concat());
     }
 
     #[test]
@@ -185,7 +191,7 @@ mod tests {
             payload in prop::collection::vec(any::<u8>(), 0..99),
         ) {
             let (a, b) = if v6 { (A6, B6) } else { (A, B) };
-            let payload_len = payload.len() as u16;
+            let payload_len = u16::try_from(payload.len()).unwrap();
             let fields = UdpHeader { source_port, destination_port, payload_len };
             let mut header = [0; HEADER_LEN];
             fields.emit(&mut header, a, b, &payload);
