@@ -57,7 +57,7 @@ fn tcp() {
 
 pub(crate) fn any_flags() -> TcpFlags {
     let flags = TcpFlags::from_bits(any());
-    keep((flags.bits(), flags.contains(TcpFlags::SYN), flags.union(TcpFlags::ACK)));
+    keep((flags.bits(), flags.contains(TcpFlags::SYN), flags.with(TcpFlags::ACK)));
     if any() { flags.with(TcpFlags::FIN) } else { flags.without(TcpFlags::FIN) }
 }
 

@@ -1,7 +1,7 @@
 //! A link that has any room and lends a buffer of any length, as wrong as that may be.
 
-use slirp_nat::link::{Link, Room, TxMeta};
-use slirpkit_nopanic::{any, hidden, keep};
+use slirp_nat::link::{Link, Room, TcpSegmentation, TxMeta, segments};
+use slirpkit_nopanic::{any, any_bytes, hidden, keep};
 
 pub(crate) struct AnyLink(pub(crate) [u8; 2048]);
 
@@ -21,5 +21,12 @@ impl Link for AnyLink {
 
     fn commit(&mut self, length: usize, meta: &TxMeta) {
         keep((length, *meta));
+    }
+}
+
+pub(crate) fn cut() {
+    let tcp = TcpSegmentation { tcp_offset: any(), header_len: any(), segment_size: any() };
+    for segment in segments(any_bytes(), tcp) {
+        keep((segment.header(), segment.payload()));
     }
 }

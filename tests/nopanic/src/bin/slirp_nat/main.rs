@@ -63,6 +63,7 @@ slirpkit_nopanic::program!({
         hidden(ring_host.inner_mut());
         hidden(&mut nat);
     }
+    link::cut();
     plain_values();
 });
 
