@@ -1,2 +1,8 @@
 //! The slirpkit program.
-fn main() {}
+
+mod cli;
+mod netns;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -97,6 +97,12 @@ impl<L: GuestLink, W: Write> Captured<L, W> {
         Self { link, capture: Some(capture), scratch: vec![0; MAX_FRAME_LEN] }
     }
 
+    /// Ends the link, and returns the capture for another one, unless it has failed.
+    #[must_use]
+    pub fn into_capture(self) -> Option<Capture<W>> {
+        self.capture
+    }
+
     fn with_capture(&mut self, work: impl FnOnce(&mut Capture<W>, &[u8]) -> io::Result<()>) {
         let Some(capture) = &mut self.capture else { return };
         if let Err(error) = work(capture, &self.scratch) {

@@ -1,5 +1,6 @@
 //! Links to a guest that are file descriptors.
 
+pub mod absent;
 mod batch;
 pub mod capture;
 mod cut;

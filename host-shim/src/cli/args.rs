@@ -1,0 +1,260 @@
+//! The command line: options, their meaning and their help.
+
+use core::net::SocketAddr;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, ArgGroup, CommandFactory, FromArgMatches, Parser, Subcommand};
+use slirp_nat::{Forward, MAX_MTU, MIN_MTU};
+
+use super::cidr::Cidr;
+use super::{Failure, forward, resolv};
+use crate::netns::InterfaceName;
+
+/// Default MTU of a namespace: the largest that Linux's own loopback-like links use. Big packets
+/// cost a tap one system call each, whatever their size.
+pub(crate) const NAMESPACE_MTU: u16 = 65_520;
+/// Default MTU of a QEMU guest: Ethernet's.
+pub(crate) const QEMU_MTU: u16 = 1500;
+
+const EXAMPLES: &str = "\
+Examples:
+  slirpkit run -- curl https://example.org      a command behind its own NAT
+  slirpkit run --map-root -- bash               a shell that is root in there
+  slirpkit run --forward 127.0.0.1:8080-:80 -- ./server
+                                                reach its port 80 at 127.0.0.1:8080
+  slirpkit attach --pid $PID                    a network for a container that has none
+  slirpkit qemu --socket /tmp/net.sock          a network for QEMU, see 'slirpkit qemu --help'
+
+The guest's network is 10.0.2.0/24 unless --cidr says otherwise: router .2, name server .3, first
+DHCP lease .15, and .100 for a namespace. No privileges are needed.
+
+Exit status: that of COMMAND for 'run' (128+n if signal n ended it, 127 if it was not found, 126 if
+it could not be executed); else 0; 1 if something failed; 2 if the command line was wrong.";
+
+const RUN_HELP: &str = "\
+COMMAND gets new user, network and mount namespaces with lo, tap0 (address .100, default route
+via .2), and an /etc/resolv.conf that names the router's DNS relay. It may ping and listen on any
+port. Signals sent to slirpkit go on to COMMAND, except those of the terminal, which COMMAND
+receives anyway. If slirpkit dies, so does COMMAND.
+
+Examples:
+  slirpkit run -- ping -c1 10.0.2.2
+  slirpkit run --host-loopback -- curl http://10.0.2.2:8000/   the host's 127.0.0.1:8000
+  slirpkit run --pcap /tmp/out.pcap --stats -- git fetch";
+
+const ATTACH_HELP: &str = "\
+The namespace may belong to root or to a user namespace of yours. The interface vanishes when
+slirpkit ends, which it does on SIGINT, SIGTERM, a hangup of --exit-fd, or the end of PID. An
+existing persistent tap of that name is used as it is configured, and stays.
+
+Examples:
+  unshare -rn sleep 1000 & slirpkit attach --pid $!
+  ip netns add box; slirpkit attach --netns /run/netns/box --tap eth0";
+
+const QEMU_HELP: &str = "\
+With --socket PATH, give QEMU (8.0 or later)
+  -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH -device virtio-net-pci,netdev=n0
+It may come back to the same socket after it ends. With --socket PATH --dgram PEER, give it
+  -netdev dgram,id=n0,local.type=unix,local.path=PEER,remote.type=unix,remote.path=PATH \\
+  -device virtio-net-pci,netdev=n0
+
+The guest configures itself by DHCP; its first lease is .15.";
+
+/// A user-mode network for a command, a namespace or a QEMU guest, without privileges.
+#[derive(Debug, Parser)]
+#[command(name = "slirpkit", version, after_help = EXAMPLES, arg_required_else_help = false)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Args {
+    /// What to serve.
+    #[command(subcommand)]
+    pub(crate) command: Subcommands,
+}
+
+/// The program's three ways.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Subcommands {
+    /// Run a command in new namespaces behind the NAT
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
+    /// Give an existing network namespace a tap behind the NAT
+    #[command(after_help = ATTACH_HELP)]
+    #[command(group = ArgGroup::new("target").required(true))]
+    Attach(Attach),
+    /// Serve a QEMU guest over a unix socket
+    #[command(after_help = QEMU_HELP)]
+    Qemu(Qemu),
+}
+
+/// `slirpkit run`.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "slirpkit run [OPTIONS] -- COMMAND [ARGUMENT]...")]
+pub(crate) struct Run {
+    /// Be root within the namespaces, not the same user
+    #[arg(long)]
+    pub(crate) map_root: bool,
+    /// Options of all three.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// What to run, found by PATH
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `slirpkit attach`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Attach {
+    /// Serve the network namespace of this process, until it ends
+    #[arg(long, value_name = "PID", group = "target", value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) pid: Option<i32>,
+    /// Serve the network namespace of this file, as /run/netns/NAME or /proc/PID/ns/net
+    #[arg(long, value_name = "PATH", group = "target")]
+    pub(crate) netns: Option<PathBuf>,
+    /// Name of the tap
+    #[arg(long, value_name = "NAME", default_value = "tap0")]
+    #[arg(value_parser = |name: &str| name.parse::<InterfaceName>())]
+    pub(crate) tap: InterfaceName,
+    /// Leave address, MTU and route of the tap to somebody else, as a DHCP client within
+    #[arg(long)]
+    pub(crate) no_configure: bool,
+    /// Options of all three.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `slirpkit qemu`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Qemu {
+    /// Unix socket to make; gone again at the end
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: PathBuf,
+    /// Exchange datagrams, one a frame, with the unix socket PEER, instead of a stream
+    #[arg(long, value_name = "PEER")]
+    pub(crate) dgram: Option<PathBuf>,
+    /// Options of all three.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Options of every subcommand.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
+    /// Largest IP packet on the guest's link, 68 to 65521 bytes [default: 65520, for QEMU 1500]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u16).range(i64::from(MIN_MTU)..=i64::from(MAX_MTU)))]
+    pub(crate) mtu: Option<u16>,
+    /// The guest's network, with a prefix of 8 to 25
+    #[arg(long, value_name = "NETWORK/PREFIX", default_value = "10.0.2.0/24")]
+    #[arg(value_parser = |text: &str| text.parse::<Cidr>())]
+    pub(crate) cidr: Cidr,
+    /// Resolver of the DNS relay, with a port if not 53; up to 4 [default: those of the host's
+    /// /etc/resolv.conf]
+    #[arg(long, value_name = "ADDRESS", value_parser = resolv::parse_resolver)]
+    pub(crate) dns: Vec<SocketAddr>,
+    /// Let the guest reach the host's 127.0.0.1 at the router's address, and the host's own
+    /// addresses
+    #[arg(long)]
+    pub(crate) host_loopback: bool,
+    /// Lead a port of the host to the guest. An empty HOSTADDR is every IPv4 address, as with
+    /// QEMU; write 127.0.0.1 to keep others out. May be given often
+    #[arg(long, value_name = "[udp:]HOSTADDR:PORT-[GUEST]:PORT", value_parser = forward::parse)]
+    pub(crate) forward: Vec<Forward>,
+    /// Write every frame to FILE, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Write "1" to this open file once the network is up
+    #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) ready_fd: Option<i32>,
+    /// End when the other side of this pipe or socket is closed
+    #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) exit_fd: Option<i32>,
+    /// Print counters to stderr at the end and on SIGUSR1
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Connections and datagram flows at once, at most
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) flows: u32,
+    /// Say more: -v what is set up, -vv every flow, -vvv every frame
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Subcommands {
+    /// The options that all have.
+    pub(crate) const fn common(&self) -> &Common {
+        match self {
+            Self::Run(run) => &run.common,
+            Self::Attach(attach) => &attach.common,
+            Self::Qemu(qemu) => &qemu.common,
+        }
+    }
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// One line that says what is wrong, or the text that was asked for by `--help` or `--version`.
+pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Failure> {
+    let args = Args::command()
+        .try_get_matches_from(line)
+        .and_then(|matches| Args::from_arg_matches(&matches))
+        .map_err(|error| explain(&error))?;
+    check(args.command.common())?;
+    Ok(args)
+}
+
+/// What no parser of a single option can tell.
+fn check(common: &Common) -> Result<(), Failure> {
+    if common.dns.len() > slirp_nat::MAX_RESOLVERS {
+        return Err(usage("--dns", &format!("at most {} resolvers", slirp_nat::MAX_RESOLVERS)));
+    }
+    if common.ready_fd.is_some() && common.ready_fd == common.exit_fd {
+        return Err(usage("--ready-fd", "must differ from --exit-fd"));
+    }
+    for (index, rule) in common.forward.iter().enumerate() {
+        let text = forward::format(rule);
+        let outside = match rule.guest.ip() {
+            core::net::IpAddr::V4(guest) => !guest.is_unspecified() && !common.cidr.contains(guest),
+            core::net::IpAddr::V6(_) => true,
+        };
+        if outside {
+            return Err(usage("--forward", &format!("{text} leads out of the guest's network")));
+        }
+        let same = |other: &Forward| (other.protocol, other.host) == (rule.protocol, rule.host);
+        if common.forward.iter().take(index).any(same) {
+            return Err(usage(
+                "--forward",
+                &format!("{text} uses the same port of the host twice"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn usage(option: &str, what: &str) -> Failure {
+    Failure::Usage(format!("{option}: {what}"))
+}
+
+/// One line out of clap's several.
+fn explain(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return Failure::Help(text);
+    }
+    if error.kind() == ErrorKind::MissingSubcommand {
+        return Failure::Usage(
+            "give one of run, attach and qemu; see 'slirpkit --help'".to_owned(),
+        );
+    }
+    // The first paragraph says what is wrong; tips and usage follow it.
+    let words =
+        text.lines().take_while(|line| !line.trim().is_empty()).flat_map(str::split_whitespace);
+    let line = words.collect::<Vec<_>>().join(" ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    Failure::Usage(format!("{line}; see 'slirpkit --help'"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The link of the moment: one type for all, so that a guest may come and go under one NAT.
+
+use std::os::fd::BorrowedFd;
+
+use host_shim::link::absent::AbsentLink;
+use host_shim::link::capture::{Capture, Captured};
+use host_shim::link::dgram::DgramLink;
+use host_shim::link::stream::StreamLink;
+use host_shim::link::tap::TapLink;
+use host_shim::link::{Batch, GuestLink, LinkCounters, LinkError};
+use slirp_nat::Link;
+use slirp_nat::link::{Room, TxMeta};
+
+/// Any link, captured or not.
+#[derive(Debug)]
+pub(crate) enum Wire {
+    /// None at the moment.
+    Absent(AbsentLink),
+    /// A tap.
+    Tap(TapLink),
+    /// QEMU's stream socket.
+    Stream(StreamLink),
+    /// QEMU's datagram socket.
+    Dgram(DgramLink),
+    /// A tap, captured.
+    CapturedTap(Captured<TapLink>),
+    /// QEMU's stream socket, captured.
+    CapturedStream(Captured<StreamLink>),
+    /// QEMU's datagram socket, captured.
+    CapturedDgram(Captured<DgramLink>),
+}
+
+impl Wire {
+    /// The same link with its frames written to `capture`.
+    pub(crate) fn captured(self, capture: Capture) -> Self {
+        match self {
+            Self::Tap(link) => Self::CapturedTap(Captured::new(link, capture)),
+            Self::Stream(link) => Self::CapturedStream(Captured::new(link, capture)),
+            Self::Dgram(link) => Self::CapturedDgram(Captured::new(link, capture)),
+            other => other,
+        }
+    }
+
+    /// The capture of a link that is at its end, for the next.
+    pub(crate) fn into_capture(self) -> Option<Capture> {
+        match self {
+            Self::CapturedTap(link) => link.into_capture(),
+            Self::CapturedStream(link) => link.into_capture(),
+            Self::CapturedDgram(link) => link.into_capture(),
+            Self::Absent(_) | Self::Tap(_) | Self::Stream(_) | Self::Dgram(_) => None,
+        }
+    }
+}
+
+macro_rules! each {
+    ($wire:expr, $link:ident => $call:expr) => {
+        match $wire {
+            Wire::Absent($link) => $call,
+            Wire::Tap($link) => $call,
+            Wire::Stream($link) => $call,
+            Wire::Dgram($link) => $call,
+            Wire::CapturedTap($link) => $call,
+            Wire::CapturedStream($link) => $call,
+            Wire::CapturedDgram($link) => $call,
+        }
+    };
+}
+
+impl Link for Wire {
+    fn room(&mut self) -> Room {
+        each!(self, link => link.room())
+    }
+
+    fn guest_queue_frames(&self) -> usize {
+        each!(self, link => link.guest_queue_frames())
+    }
+
+    fn reserve(&mut self, wanted: usize) -> Option<&mut [u8]> {
+        each!(self, link => link.reserve(wanted))
+    }
+
+    fn commit(&mut self, length: usize, meta: &TxMeta) {
+        each!(self, link => link.commit(length, meta));
+    }
+}
+
+impl GuestLink for Wire {
+    fn fd(&self) -> BorrowedFd<'_> {
+        each!(self, link => link.fd())
+    }
+
+    fn receive_batch(&mut self, batch: &mut Batch) -> Result<(), LinkError> {
+        each!(self, link => link.receive_batch(batch))
+    }
+
+    fn flush(&mut self) -> Result<bool, LinkError> {
+        each!(self, link => link.flush())
+    }
+
+    fn wants_write(&self) -> bool {
+        each!(self, link => link.wants_write())
+    }
+
+    fn counters(&self) -> LinkCounters {
+        each!(self, link => link.counters())
+    }
+}
