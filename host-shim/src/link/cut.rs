@@ -1,6 +1,6 @@
 //! Frames as they go over the wire.
 
-use slirp_nat::link::{Segment, TcpSegmentation, TxMeta};
+use slirp_nat::link::{TxMeta, segments};
 
 use super::MIN_FRAME_LEN;
 
@@ -47,8 +47,4 @@ mod tests {
             assert_eq!(pieces.concat(), [7; 61]);
         });
     }
-}
-
-fn segments(_frame: &[u8], _tcp: TcpSegmentation) -> impl Iterator<Item = Segment> {
-    core::iter::empty()
 }

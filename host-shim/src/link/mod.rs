@@ -8,6 +8,8 @@ pub mod dgram;
 mod outbox;
 pub mod stream;
 pub mod tap;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::BorrowedFd;
