@@ -31,12 +31,12 @@ fn both_directions_can_be_read_back() {
     // What has been flushed is in the file, although the capture is still open.
     let mut reader = PcapReader::new(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!((reader.header().datalink, reader.header().snaplen), (DataLink::ETHERNET, 100));
-    let mut seen = Vec::new();
-    let mut last = core::time::Duration::ZERO;
-    while let Some(packet) = reader.next_packet() {
+    let (mut seen, mut last) = (Vec::new(), (0, 0));
+    // The crate's checked reader wrongly refuses frames that were longer than what was kept.
+    while let Some(packet) = reader.next_raw_packet() {
         let packet = packet.unwrap();
-        assert!(packet.timestamp >= last, "time went backwards");
-        last = packet.timestamp;
+        assert!((packet.ts_sec, packet.ts_frac) >= last, "time went backwards");
+        last = (packet.ts_sec, packet.ts_frac);
         seen.push((packet.orig_len, packet.data.into_owned()));
     }
     let padded = [vec![2; 42], vec![0; 18]].concat();

@@ -19,6 +19,8 @@ fn encode(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn frames_survive_any_split_of_the_stream(
         lengths in proptest::collection::vec(prop_oneof![0_usize..100, 1400_usize..1600, Just(MAX_FRAME_LEN)], 1..40),
