@@ -4,15 +4,25 @@
 //! panics if a property is broken. The programs in `fuzz_targets/` hand them to libFuzzer, on a
 //! nightly compiler; the tests of this crate replay the files in `seeds/`, on a stable one.
 
+#![expect(clippy::expect_used, reason = "a property that is broken is to stop the run")]
+
 use arbitrary::{Arbitrary, Unstructured};
 
+pub mod dhcp;
+pub mod dns;
 pub mod ipv4_fragments;
+pub mod wire_roundtrip;
 
 /// Runs one target on bytes that are any input.
 pub type Run = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: &[(&str, Run)] = &[("ipv4_fragments", run::<ipv4_fragments::Input>)];
+pub const TARGETS: &[(&str, Run)] = &[
+    ("dhcp", run::<dhcp::Input>),
+    ("dns", run::<dns::Input>),
+    ("ipv4_fragments", run::<ipv4_fragments::Input>),
+    ("wire_roundtrip", run::<wire_roundtrip::Input>),
+];
 
 /// An input of one target.
 pub trait Target: for<'a> Arbitrary<'a> {

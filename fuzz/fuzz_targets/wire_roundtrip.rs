@@ -1,0 +1,7 @@
+//! Packets of every layer, written and read.
+#![no_main]
+
+use slirpkit_fuzz::Target;
+use slirpkit_fuzz::wire_roundtrip::Input;
+
+libfuzzer_sys::fuzz_target!(|input: Input| input.run());
