@@ -8,7 +8,7 @@
 //! | [`runner`] | the event loop |
 //! | [`storage`], [`secret`], [`clock`] | what a [`slirp_nat::Nat`] is made from and fed with |
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod limits;

@@ -264,3 +264,80 @@ impl<L> AsFd for Runner<L> {
         self.host.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use slirp_nat::Config;
+
+    use super::*;
+    use crate::link::stream::StreamLink;
+    use crate::secret;
+    use crate::sockets::HostOptions;
+    use crate::storage::Sizes;
+
+    const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
+
+    fn runner() -> (Runner<StreamLink>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let nat = Nat::new(Config::default(), secret::draw().unwrap(), Sizes::default().allocate());
+        let host = OsHost::new(&HostOptions::default()).unwrap();
+        let link = StreamLink::new(ours.into()).unwrap();
+        (Runner::new(nat.unwrap(), host, link).unwrap(), theirs)
+    }
+
+    fn is_readable(runner: &Runner<StreamLink>) -> bool {
+        let mut fds = [PollFd::new(runner, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn a_watched_descriptor_fires_until_it_is_read() {
+        let (mut runner, _guest) = runner();
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let first = runner.watch(&ours).unwrap();
+        assert_eq!(runner.turn(AT_ONCE).unwrap(), []);
+        theirs.write_all(b"!").unwrap();
+        assert_eq!(runner.turn(None).unwrap(), [first]);
+        assert_eq!(runner.turn(None).unwrap(), [first]);
+        ours.read_exact(&mut [0]).unwrap();
+        assert_eq!(runner.turn(AT_ONCE).unwrap(), []);
+        theirs.write_all(b"!").unwrap();
+        runner.unwatch(&ours).unwrap();
+        assert_eq!(runner.turn(AT_ONCE).unwrap(), []);
+        assert_ne!(runner.watch(&ours).unwrap(), first);
+    }
+
+    #[test]
+    fn the_one_descriptor_tells_another_loop_of_frames() {
+        let (mut runner, mut guest) = runner();
+        while runner.deadline().is_some_and(|at| at <= clock::now()) {
+            runner.turn(AT_ONCE).unwrap();
+        }
+        assert!(!is_readable(&runner));
+        guest.write_all(&60_u32.to_be_bytes()).unwrap();
+        guest.write_all(&[0xff; 60]).unwrap();
+        assert!(is_readable(&runner));
+        runner.turn(AT_ONCE).unwrap();
+        assert!(!is_readable(&runner));
+        assert_eq!(runner.link().counters().frames_in, 1);
+    }
+
+    #[test]
+    fn a_guest_that_left_may_be_replaced() {
+        let (mut runner, guest) = runner();
+        drop(guest);
+        for _ in 0..2 {
+            assert!(matches!(runner.turn(None), Err(RunnerError::Link(LinkError::Closed))));
+        }
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        runner.replace_link(StreamLink::new(ours.into()).unwrap()).unwrap();
+        runner.turn(AT_ONCE).unwrap();
+        theirs.write_all(&[0, 0, 0, 1, 7]).unwrap();
+        runner.turn(None).unwrap();
+        assert_eq!(runner.link().counters().frames_in, 1);
+    }
+}

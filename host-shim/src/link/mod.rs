@@ -9,6 +9,7 @@ mod outbox;
 pub mod stream;
 pub mod tap;
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "test patterns take the low byte")]
 mod tests;
 
 use std::io;

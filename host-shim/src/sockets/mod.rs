@@ -9,6 +9,7 @@ mod ping;
 mod slab;
 mod stream;
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "test patterns take the low byte")]
 mod tests;
 
 use core::net::{IpAddr, SocketAddr};

@@ -207,7 +207,7 @@ impl Stream {
         shared: &mut Shared,
     ) -> Result<Peek, HostError> {
         if self.available.is_some_and(|available| offset >= available) {
-            return self.beyond_the_last_byte();
+            return self.beyond_the_last_byte(offset);
         }
         let (result, wanted) = (self.peek_at(offset, buffer, shared), buffer.len());
         let copied = match result {
@@ -226,15 +226,24 @@ impl Stream {
         if copied == 0 || (copied < wanted && !self.urgent) {
             self.available = Some(offset.saturating_add(copied));
         }
-        if copied > 0 { Ok(Peek::Data(copied)) } else { self.beyond_the_last_byte() }
+        if copied > 0 { Ok(Peek::Data(copied)) } else { self.beyond_the_last_byte(offset) }
     }
 
-    fn beyond_the_last_byte(&self) -> Result<Peek, HostError> {
+    /// What there is to say at `offset`, where no byte could be peeked.
+    fn beyond_the_last_byte(&self, offset: usize) -> Result<Peek, HostError> {
+        let perhaps_behind_an_urgent_byte =
+            self.stops_at_urgent_bytes() && offset.saturating_add(self.owed) > 0;
         match self.error {
+            _ if perhaps_behind_an_urgent_byte => Ok(Peek::WouldBlock),
             Some(error) => Err(error),
             None if self.ended => Ok(Peek::End),
             None => Ok(Peek::WouldBlock),
         }
+    }
+
+    /// Whether a peek that starts before an urgent byte never reaches it.
+    fn stops_at_urgent_bytes(&self) -> bool {
+        self.urgent && self.mode == PeekMode::Discard
     }
 
     fn peek_at(
@@ -293,11 +302,8 @@ impl Stream {
         if self.owed >= shared.consume_batch || self.urgent {
             self.take_owed(shared);
         }
-        // A peek that starts before an urgent byte never reaches it; taking what lies before does.
-        if self.urgent && self.mode == PeekMode::Discard && self.available.take().is_some() {
-            return true;
-        }
-        false
+        // Taking what lies before an urgent byte brings it within reach.
+        self.stops_at_urgent_bytes() && self.available.take().is_some()
     }
 
     fn take_owed(&mut self, shared: &mut Shared) {

@@ -1,6 +1,7 @@
 mod capture;
 mod dgram;
 mod stream;
+mod tap;
 
 use std::os::fd::OwnedFd;
 

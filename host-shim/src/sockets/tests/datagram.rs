@@ -1,4 +1,5 @@
-use std::net::{IpAddr, UdpSocket};
+use core::net::IpAddr;
+use std::net::UdpSocket;
 
 use slirp_nat::host::{DatagramError, DatagramKind, DatagramMeta, ForwardId};
 
@@ -77,6 +78,32 @@ fn the_local_address_of_a_datagram_is_the_one_it_was_sent_to() {
 }
 
 #[test]
+fn ipv6_datagrams_carry_the_same() {
+    let mut host = host(PeekMode::Discard);
+    let address = (Ipv6Addr::LOCALHOST, 0).into();
+    let Ok(token) = host.bind_datagram(ForwardId(1), address) else {
+        return eprintln!("left out: this machine has no IPv6");
+    };
+    let port = UdpSocket::from(host.datagram(token).unwrap().0.fd().try_clone().unwrap());
+    let other = host.open_datagram(FLOW, DatagramKind::Udp, address).unwrap();
+    let local = Some(IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let destination = port.local_addr().unwrap();
+    let meta = DatagramMeta { local, ttl: 7, ecn: 1, ..DatagramMeta::new(destination) };
+    host.send_datagram(other, &meta, &[b"hello"]).unwrap();
+    wait_for(&mut host, |_| true);
+    let (bytes, meta) = receive(&mut host, token, 9).unwrap();
+    assert_eq!(bytes, b"hello");
+    assert_eq!((meta.local, meta.ttl, meta.ecn), (local, 7, 1));
+    drop(port);
+    host.close(token);
+    host.send_datagram(other, &DatagramMeta::new(destination), &[b"?"]).unwrap();
+    wait_ready(&mut host, |ready| ready.error);
+    let expected =
+        DatagramError { error: HostError::Refused, offender: local, remote: destination };
+    assert_eq!(host.datagram_error(other), Some(expected));
+}
+
+#[test]
 fn a_datagram_longer_than_the_buffer_is_marked() {
     let mut host = host(PeekMode::Discard);
     let token = open(&mut host);
@@ -115,11 +142,8 @@ fn the_largest_datagram_goes_both_ways_and_a_larger_one_is_too_big() {
 fn a_refused_datagram_is_reported_with_its_destination_and_offender() {
     let mut host = host(PeekMode::Discard);
     let token = open(&mut host);
-    let (peer, address) = peer();
-    let closed = {
-        let (_gone, address) = super::datagram::peer();
-        address
-    };
+    let ((peer, address), (gone, closed)) = (peer(), peer());
+    drop(gone);
     host.send_datagram(token, &DatagramMeta::new(closed), &[b"anybody?"]).unwrap();
     wait_ready(&mut host, |ready| ready.error);
     let error = host.datagram_error(token).unwrap();
@@ -141,7 +165,7 @@ fn ping_answers_with_this_flows_identifier_only() {
     let mut host = host(PeekMode::Discard);
     let remote = (Ipv4Addr::LOCALHOST, 0).into();
     let opened = host.open_datagram(FLOW, DatagramKind::Ping, remote);
-    if !slirp_nat::Host::capabilities(&host).ping {
+    if !host.capabilities().ping {
         assert_eq!(opened, Err(HostError::Unsupported));
         return eprintln!("left out: this process may open neither ping nor raw sockets");
     }

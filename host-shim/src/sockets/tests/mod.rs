@@ -5,7 +5,7 @@ mod forward;
 mod room;
 mod stream;
 
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use std::net::{TcpListener, TcpStream};
 
