@@ -2,9 +2,6 @@
 //!
 //! A private copy in each core crate, since defmt expands to paths of the calling crate.
 
-#![expect(unused_macros, reason = "each crate uses the levels it needs; the copies stay identical")]
-#![expect(unused_imports, reason = "the same")]
-
 macro_rules! trace {
     ($s:literal $(, $x:expr)* $(,)?) => {{
         #[cfg(feature = "log")]

@@ -1,6 +1,6 @@
 //! What the embedder decides: addresses, policy and the memory handed over.
 
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{Ipv4Addr, SocketAddr};
 
 use heapless::{String, Vec};
 use ipstack::frag::FragmentSlot;
@@ -114,8 +114,12 @@ impl core::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Mtu => "the MTU must be 68 to 65521",
-            Self::Network => "the network must be an address without host bits and a prefix of 1 to 30",
-            Self::Address => "gateway, name server and first lease must be different addresses of the network",
+            Self::Network => {
+                "the network must be an address without host bits and a prefix of 1 to 30"
+            }
+            Self::Address => {
+                "gateway, name server and first lease must be different addresses of the network"
+            }
             Self::Storage => "storage must hold at least one flow and one hash bucket",
         })
     }
@@ -138,7 +142,9 @@ impl Config {
         let inside = |a: Ipv4Addr| self.contains(a) && a != self.network && a != self.broadcast();
         let named = [self.gateway, self.dns, self.first_lease, self.default_guest];
         let distinct = self.gateway != self.dns
-            && ![self.first_lease, self.default_guest].iter().any(|a| *a == self.gateway || *a == self.dns);
+            && ![self.first_lease, self.default_guest]
+                .iter()
+                .any(|a| *a == self.gateway || *a == self.dns);
         if named.into_iter().all(inside) && distinct { Ok(()) } else { Err(ConfigError::Address) }
     }
 
@@ -213,12 +219,4 @@ pub struct Storage<'a> {
     pub leases: ManagedSlice<'a, Lease>,
     /// Port forwards.
     pub forwards: ManagedSlice<'a, ForwardSlot>,
-}
-
-/// `address` as the 16 bytes that flow keys use: IPv4 addresses are mapped (RFC 4291 2.5.5.2).
-pub(crate) const fn wide(address: IpAddr) -> core::net::Ipv6Addr {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    }
 }

@@ -45,7 +45,9 @@ impl core::fmt::Display for ForwardError {
         match self {
             Self::Duplicate => f.write_str("that host address and port is forwarded already"),
             Self::TableFull => f.write_str("the table of forwards is full"),
-            Self::Guest => f.write_str("the guest address must lie in the guest's network, with a port"),
+            Self::Guest => {
+                f.write_str("the guest address must lie in the guest's network, with a port")
+            }
             Self::Host(error) => write!(f, "cannot listen: {error}"),
         }
     }
@@ -66,4 +68,6 @@ impl ForwardSlot {
 pub(crate) struct Listener {
     pub(crate) rule: Forward,
     pub(crate) token: Token,
+    /// It has connections or datagrams that were not taken yet.
+    pub(crate) readable: bool,
 }

@@ -196,6 +196,9 @@ pub struct DatagramError {
     pub offender: Option<IpAddr>,
     /// Where the datagram had been sent.
     pub remote: SocketAddr,
+    /// The first bytes of its data, if the host still knows them. An echo request is told from
+    /// others by the sequence number there.
+    pub quoted: Option<[u8; 8]>,
 }
 
 /// What a host can do beyond the minimum. Read once, when the NAT is made.
@@ -318,8 +321,11 @@ pub trait Host {
     ///
     /// # Errors
     /// As [`Host::listen`].
-    fn bind_datagram(&mut self, forward: ForwardId, address: SocketAddr)
-    -> Result<Token, HostError>;
+    fn bind_datagram(
+        &mut self,
+        forward: ForwardId,
+        address: SocketAddr,
+    ) -> Result<Token, HostError>;
 
     /// Sends one datagram, the concatenation of `data`, or several: see
     /// [`DatagramMeta::segment_size`].

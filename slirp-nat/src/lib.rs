@@ -9,15 +9,20 @@
 extern crate std;
 
 mod config;
+mod egress;
 mod flow;
 mod fmt;
 mod forward;
 pub mod host;
+mod input;
 pub mod link;
 mod nat;
+mod policy;
+mod replies;
 pub mod ring_host;
 mod service;
 mod stats;
+mod train;
 
 pub use config::{
     Config, ConfigError, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret, Storage,

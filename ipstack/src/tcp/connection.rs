@@ -291,4 +291,16 @@ impl Connection {
         self.state = State::Closed;
         self.timer = Timer::Off;
     }
+
+    /// Everything below this number was sent before.
+    #[must_use]
+    pub const fn sent_up_to(&self) -> SeqNumber {
+        self.snd_max
+    }
+
+    /// The number of the guest's SYN.
+    #[must_use]
+    pub const fn guest_isn(&self) -> SeqNumber {
+        self.rcv_nxt.minus(1)
+    }
 }

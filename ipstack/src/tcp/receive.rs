@@ -16,6 +16,21 @@ impl Connection {
         self.rcv_adv.since(self.rcv_nxt)
     }
 
+    /// Whether the guest may send less than half of what it could at best, so that it is time to
+    /// look for more room.
+    #[must_use]
+    pub const fn is_receive_limited(&self) -> bool {
+        self.receive_window() < self.rcv_limit_max / 2
+    }
+
+    /// Whether that will still be so after the next segment to the guest.
+    #[must_use]
+    pub fn stays_receive_limited(&self) -> bool {
+        let grows = self.window_gain() >= self.worthwhile_gain();
+        let window = if grows { self.rcv_limit } else { self.receive_window() };
+        window < self.rcv_limit_max / 2
+    }
+
     /// Whether the guest is to be told that there is room again. It is told when its window has
     /// become small while much more could be offered, so that it never waits for a window that
     /// is open (RFC 9293 3.8.6.2.2).
@@ -37,11 +52,12 @@ impl Connection {
         self.rcv_limit.saturating_sub(self.receive_window())
     }
 
-    /// Silly window avoidance: the edge moves by at least one segment or half of the most ever
+    /// Silly window avoidance: the edge moves by at least one segment or a quarter of the most ever
     /// promised, whichever is less. The latter lets a window open that is smaller than a segment
-    /// of a large MTU.
+    /// of a large MTU. RFC 9293 3.8.6.2.2 recommends half; a quarter is less than the third of its
+    /// buffer at which a host says that it is writable, so that no window stays shut after that.
     fn worthwhile_gain(&self) -> u32 {
-        u32::from(self.offered_mss).min(self.rcv_limit_max / 2).max(1)
+        u32::from(self.offered_mss).min(self.rcv_limit_max / 4).max(1)
     }
 
     /// The window field of the next segment, after moving the edge as far as is worthwhile. A

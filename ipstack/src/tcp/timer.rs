@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::{Connection, State};
 use crate::Instant;
+use crate::fmt::{debug, trace};
 
 /// How long the host may take to connect; above the two minutes that Linux tries.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(130);
@@ -86,6 +87,11 @@ impl Connection {
         }
     }
 
+    /// Gives whoever is waited for one more chance, since the clock has jumped.
+    pub fn forgive(&mut self, now: Instant) {
+        self.deadline = now.after(self.rtt.timeout(u8::MAX));
+    }
+
     /// Whether what the timer waits for is an answer of the guest to something sent.
     #[must_use]
     pub const fn awaits_guest(&self) -> bool {
@@ -115,8 +121,10 @@ impl Connection {
     fn on_retransmission_timeout(&mut self, now: Instant) -> TimerOutcome {
         let limit = if self.is_half_open() { SYN_RETRIES } else { DATA_RETRIES };
         if self.retries >= limit {
+            debug!("no acknowledgment of {} after {} tries", self.snd_una.0, self.retries);
             return TimerOutcome::GiveUp;
         }
+        trace!("retransmission timeout at {}", self.snd_una.0);
         let first = self.retries == 0;
         self.retries += 1;
         self.flags.timing = false;

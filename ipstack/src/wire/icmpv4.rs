@@ -243,6 +243,15 @@ pub fn emit_echo(
     emit(buffer, header, payload)
 }
 
+/// Changes the identifier of an echo message from `old` to `new`, and its checksum accordingly
+/// (RFC 1624). Does nothing to what is shorter than a header.
+pub fn set_echo_ident(message: &mut [u8], old: u16, new: u16) {
+    let Some(header) = message.first_chunk_mut::<HEADER_LEN>() else { return };
+    let check = NetworkEndian::read_u16(&header[2..4]);
+    NetworkEndian::write_u16(&mut header[2..4], crate::checksum::update(check, old, new));
+    NetworkEndian::write_u16(&mut header[4..6], new);
+}
+
 /// Writes an error about `original`, the IP packet from its header on, and returns its length;
 /// `None` if `buffer` is shorter. At most [`MAX_QUOTED_LEN`] bytes are quoted.
 ///

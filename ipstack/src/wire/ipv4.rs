@@ -86,6 +86,24 @@ impl<'a> Ipv4Packet<'a> {
         Ok(Self { header, bytes: packet, header_bytes, payload })
     }
 
+    /// Reads what an ICMP error quotes: the packet may have been cut behind its header, and its
+    /// header was changed on the way, so that neither length nor checksum need be right.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], [`WireError::BadVersion`], [`WireError::BadLength`].
+    pub fn parse_quoted(bytes: &'a [u8]) -> Result<Self, WireError> {
+        let header: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(WireError::Truncated)?;
+        if header[0] >> 4 != 4 {
+            return Err(WireError::BadVersion);
+        }
+        let header_len = usize::from(header[0] & 0x0f) * 4;
+        let (header_bytes, payload) = bytes
+            .split_at_checked(header_len)
+            .filter(|(header, _)| header.len() >= HEADER_LEN)
+            .ok_or(WireError::BadLength)?;
+        Ok(Self { header, bytes, header_bytes, payload })
+    }
+
     /// Type of service: DSCP and ECN (RFC 2474 3, RFC 3168 5).
     #[must_use]
     pub const fn tos(&self) -> u8 {

@@ -1,19 +1,112 @@
 //! One guest flow and its host socket.
 
-/// One flow.
-#[derive(Clone, Copy, Debug)]
-pub struct Flow {}
+mod forwarded;
+mod icmp_error;
+pub(crate) mod key;
+mod lists;
+mod permits;
+pub(crate) mod ping;
+pub(crate) mod share;
+mod table;
+pub(crate) mod tcp;
+mod tcp_output;
+pub(crate) mod udp;
+pub(crate) mod verdict;
+mod wheel;
 
-impl Flow {
-    /// An unused slot.
-    pub const EMPTY: Self = Self {};
+use ipstack::Instant;
+use ipstack::pool::Parked;
+use ipstack::tcp::Connection;
+
+use crate::host::Token;
+
+pub(crate) use key::{Endpoint, FlowKey, FlowKind};
+pub(crate) use lists::Class;
+pub use permits::Permit;
+pub(crate) use permits::Permits;
+pub(crate) use table::FlowTable;
+use table::Links;
+
+/// One entry of the flow table: plain data, at most 248 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    links: Links,
+    pub(crate) generation: u32,
+    pub(crate) token: Option<Token>,
+    pub(crate) key: FlowKey,
+    pub(crate) body: Body,
 }
 
-/// One permitted UDP remote.
-#[derive(Clone, Copy, Debug)]
-pub struct Permit {}
-
-impl Permit {
+impl Flow {
     /// An unused entry.
-    pub const EMPTY: Self = Self {};
+    pub const EMPTY: Self = Self {
+        links: Links::NONE,
+        generation: 0,
+        token: None,
+        key: FlowKey { guest: Endpoint::ANY, remote: Endpoint::ANY, kind: FlowKind::Tcp },
+        body: Body::Free,
+    };
+
+    /// When the flow wants to be visited again, whatever happens.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.body {
+            Body::Free => None,
+            Body::Tcp(tcp) => tcp.connection.deadline(),
+            Body::Datagram(datagram) => Some(datagram.expires),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    Free,
+    Tcp(TcpFlow),
+    Datagram(DatagramFlow),
+}
+
+/// A TCP connection and what the host did not take of it at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpFlow {
+    pub(crate) connection: Connection,
+    pub(crate) parked: Parked,
+    /// When data last came from the guest, in epochs of [`share::UploadShare`].
+    pub(crate) upload_epoch: u32,
+    /// The guest has ended its stream, and the host is told once nothing is parked.
+    pub(crate) shutdown_owed: bool,
+}
+
+/// A UDP or ping flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DatagramFlow {
+    pub(crate) expires: Instant,
+    pub(crate) role: DatagramRole,
+    /// A reply has come, so the flow lives longer.
+    pub(crate) answered: bool,
+    /// The socket may hold datagrams.
+    pub(crate) readable: bool,
+    /// The host's address that a forwarded datagram came to; replies leave from it.
+    pub(crate) local: core::net::Ipv6Addr,
+    /// The remote end as the host knows it, where it differs from what the guest sees.
+    pub(crate) actual_remote: Endpoint,
+}
+
+/// What a datagram flow is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DatagramRole {
+    /// Opened by the guest.
+    Outgoing,
+    /// DNS queries of the guest to the virtual name server.
+    Dns,
+    /// From a client of a forward, whose socket it shares.
+    Forwarded,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_leaves_room_for_its_bucket_within_256_bytes() {
+        assert!(size_of::<Flow>() <= 248, "{} bytes", size_of::<Flow>());
+    }
 }

@@ -1,0 +1,351 @@
+//! The way to the guest: frames built in the link's own buffers, or kept until it has room.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use ipstack::hash::SipHasher;
+use ipstack::tcp::SegmentOut;
+use ipstack::wire::TcpOptions;
+use ipstack::wire::arp::{self, ArpPacket};
+use ipstack::wire::ethernet::{self, EtherType, EthernetHeader, MIN_FRAME_LEN, MacAddr};
+use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header};
+use ipstack::wire::tcp::{self, TcpHeader};
+
+use crate::config::Config;
+use crate::flow::FlowKey;
+use crate::link::{Link, Room, TcpSegmentation, TxMeta};
+use crate::replies::ReplyQueue;
+use crate::service::arp::{Neighbours, router_mac};
+use crate::stats::{DropReason, Stats};
+use crate::train::{Consist, Train};
+
+/// Bytes of Ethernet and IPv4 header.
+pub(crate) const IP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
+
+/// Bytes of all headers of a TCP segment with data.
+pub(crate) const TCP_PAYLOAD: usize = IP_PAYLOAD + tcp::HEADER_LEN;
+
+/// Room for the headers of a TCP segment with the options of a SYN: MSS and window scale.
+const SYN_FRAME: usize = TCP_PAYLOAD + 8;
+
+/// Everything between the NAT and the link.
+#[derive(Debug)]
+pub(crate) struct Egress<'a> {
+    pub(crate) neighbours: Neighbours,
+    pub(crate) train: Train<'a>,
+    replies: ReplyQueue<'a>,
+    secret: [u64; 2],
+    packets: u64,
+}
+
+impl<'a> Egress<'a> {
+    pub(crate) const fn new(train: Train<'a>, replies: ReplyQueue<'a>, secret: [u64; 2]) -> Self {
+        Self { neighbours: Neighbours::new(), train, replies, secret, packets: 0 }
+    }
+
+    /// An identification that nobody can predict and that does not come back soon (RFC 6864 4.3).
+    #[expect(clippy::cast_possible_truncation, reason = "16 bits of a hash and of a counter")]
+    pub(crate) fn identification(&mut self, source: Ipv4Addr, destination: Ipv4Addr) -> u16 {
+        self.packets = self.packets.wrapping_add(1);
+        let mut hasher = SipHasher::new(self.secret);
+        hasher.write_u32(source.to_bits());
+        hasher.write_u32(destination.to_bits());
+        (hasher.finish() as u16).wrapping_add(self.packets as u16)
+    }
+
+    /// Sends what waits, as far as there is room. Returns whether nothing waits any more.
+    pub(crate) fn flush<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+    ) -> bool {
+        while let Some(frame) = self.replies.first() {
+            if !has_room(link, frame.len()) {
+                return false;
+            }
+            let Some(buffer) = link.reserve(frame.len()) else { return false };
+            buffer.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
+            let length = frame.len();
+            commit(stats, link, length, &TxMeta::default());
+            self.replies.pop();
+        }
+        self.advance_train(config, stats, link)
+    }
+
+    /// Sends a frame that belongs to no flow, or keeps it until there is room.
+    pub(crate) fn reply<L: Link + ?Sized>(
+        &mut self,
+        stats: &mut Stats,
+        link: &mut L,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let length = length.max(MIN_FRAME_LEN);
+        if self.replies.is_empty()
+            && !self.train.is_moving()
+            && has_room(link, length)
+            && let Some(buffer) = link.reserve(length).filter(|buffer| buffer.len() >= length)
+        {
+            buffer.fill(0);
+            fill(buffer);
+            commit(stats, link, length, &TxMeta::default());
+            return true;
+        }
+        match self.replies.push(length) {
+            Some(buffer) => fill(buffer),
+            None => {
+                stats.drop(DropReason::ReplyQueueFull);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sends an IPv4 packet that belongs to no flow and fits the MTU. `fill` writes its payload.
+    pub(crate) fn reply_ip<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+        (header, mac): (Ipv4Header, Option<MacAddr>),
+        payload_len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let Some(mac) = mac.or_else(|| self.neighbours.find(header.destination)) else {
+            stats.drop(DropReason::NoNeighbour);
+            return false;
+        };
+        let length = IP_PAYLOAD.saturating_add(payload_len);
+        let Ok(total_len) = u16::try_from(length.saturating_sub(ethernet::HEADER_LEN)) else {
+            stats.drop(DropReason::TooLong);
+            return false;
+        };
+        let identification = self.identification(header.source, header.destination);
+        let header = Ipv4Header { total_len, identification, ..header };
+        let source = router_mac(config.gateway);
+        self.reply(stats, link, length, |frame| {
+            if let Some(payload) = write_ip_headers(frame, mac, source, &header) {
+                fill(payload.get_mut(..payload_len).unwrap_or_default());
+            }
+        })
+    }
+
+    /// Sends an ARP packet.
+    pub(crate) fn reply_arp<L: Link + ?Sized>(
+        &mut self,
+        stats: &mut Stats,
+        link: &mut L,
+        destination: MacAddr,
+        packet: &ArpPacket,
+    ) -> bool {
+        let length = ethernet::HEADER_LEN + arp::LEN;
+        self.reply(stats, link, length, |frame| {
+            let Some((header, payload)) = frame.split_first_chunk_mut() else { return };
+            EthernetHeader { destination, source: packet.sender_mac, ether_type: EtherType::Arp }
+                .emit(header);
+            if let Some(payload) = payload.first_chunk_mut() {
+                packet.emit(payload);
+            }
+        })
+    }
+
+    /// Sends a TCP segment without data that belongs to no flow.
+    pub(crate) fn reply_tcp<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+        key: &FlowKey,
+        segment: &SegmentOut,
+    ) -> bool {
+        let (source, destination) = (key.remote.ipv4(), key.guest.ipv4());
+        let header = Ipv4Header {
+            dont_fragment: true,
+            ..Ipv4Header::new(IpProtocol::Tcp, source, destination)
+        };
+        let tcp = tcp_header(key, segment);
+        let length = tcp.header_len();
+        self.reply_ip(config, stats, link, (header, None), length, |payload| {
+            if tcp.emit(payload).is_some() {
+                let _ = tcp::write_checksum(payload, IpAddr::V4(source), IpAddr::V4(destination));
+            }
+        })
+    }
+
+    /// Whether a TCP segment without data can be sent now.
+    pub(crate) fn can_send_segment<L: Link + ?Sized>(link: &mut L) -> bool {
+        has_room(link, SYN_FRAME.max(MIN_FRAME_LEN))
+    }
+
+    /// Sends a TCP segment without data.
+    pub(crate) fn send_segment<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+        (key, mac, mss): (&FlowKey, MacAddr, u16),
+        segment: &SegmentOut,
+    ) {
+        let source = router_mac(config.gateway);
+        let identification = self.identification(key.remote.ipv4(), key.guest.ipv4());
+        let Some(frame) = link.reserve(SYN_FRAME) else {
+            return stats.drop(DropReason::ReplyQueueFull);
+        };
+        let headers = TcpFrame { key, destination: mac, source, identification };
+        if let Some(header_len) = headers.write(frame, segment, 0) {
+            commit(stats, link, header_len, &segmentation(header_len, mss));
+        }
+    }
+
+    /// Sets a train of `length` bytes of its buffer in motion and sends what there is room for.
+    pub(crate) fn depart<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+        consist: Consist,
+        length: usize,
+    ) -> bool {
+        if !self.train.start(consist, length, config.mtu) {
+            stats.drop(DropReason::TooLong);
+            return false;
+        }
+        self.advance_train(config, stats, link);
+        true
+    }
+
+    /// Sends as many packets of the train as there is room for; returns whether it is through.
+    fn advance_train<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+    ) -> bool {
+        while let Some(packet) = self.train.peek() {
+            let Some(mac) = self.neighbours.find(packet.header.destination) else {
+                stats.drop(DropReason::NoNeighbour);
+                self.train.advance(config.mtu);
+                continue;
+            };
+            let length = IP_PAYLOAD.saturating_add(packet.payload.len()).max(MIN_FRAME_LEN);
+            if !has_room(link, length) {
+                return false;
+            }
+            let Some(frame) = link.reserve(length).filter(|frame| frame.len() >= length) else {
+                return false;
+            };
+            let source = router_mac(config.gateway);
+            if let Some(payload) = write_ip_headers(frame, mac, source, &packet.header) {
+                copy_padded(payload, packet.payload);
+            }
+            if packet.header.more_fragments || packet.header.fragment_offset > 0 {
+                stats.counters.fragments_out += 1;
+            }
+            commit(stats, link, length, &TxMeta::default());
+            self.train.advance(config.mtu);
+        }
+        true
+    }
+}
+
+/// Whether a frame of `length` bytes can be sent now.
+fn has_room<L: Link + ?Sized>(link: &mut L, length: usize) -> bool {
+    let Room { frames, bytes } = link.room();
+    frames > 0 && bytes >= length
+}
+
+/// Sends what was put into the buffer reserved last.
+pub(crate) fn commit<L: Link + ?Sized>(
+    stats: &mut Stats,
+    link: &mut L,
+    length: usize,
+    meta: &TxMeta,
+) {
+    stats.counters.frames_out += 1;
+    stats.counters.bytes_out += length as u64;
+    link.commit(length, meta);
+}
+
+/// How a TCP segment with `header_len` bytes of headers is to be finished.
+pub(crate) fn segmentation(header_len: usize, segment_size: u16) -> TxMeta {
+    #[expect(clippy::cast_possible_truncation, reason = "headers have at most 114 bytes")]
+    let segment = TcpSegmentation {
+        tcp_offset: IP_PAYLOAD as u16,
+        header_len: header_len as u16,
+        segment_size: segment_size.max(1),
+    };
+    TxMeta { segment: Some(segment) }
+}
+
+/// What the headers of a TCP frame are made of.
+pub(crate) struct TcpFrame<'k> {
+    pub(crate) key: &'k FlowKey,
+    pub(crate) destination: MacAddr,
+    pub(crate) source: MacAddr,
+    pub(crate) identification: u16,
+}
+
+impl TcpFrame<'_> {
+    /// Writes all headers of `segment` with `payload_len` bytes of data behind them and returns
+    /// their length. The checksum field holds the folded sum of the pseudo-header.
+    pub(crate) fn write(
+        &self,
+        frame: &mut [u8],
+        segment: &SegmentOut,
+        payload_len: usize,
+    ) -> Option<usize> {
+        let tcp = tcp_header(self.key, segment);
+        let (source, destination) = (self.key.remote.ipv4(), self.key.guest.ipv4());
+        let tcp_len = tcp.header_len().checked_add(payload_len)?;
+        let header = Ipv4Header {
+            total_len: u16::try_from(tcp_len.checked_add(ipv4::HEADER_LEN)?).ok()?,
+            identification: self.identification,
+            dont_fragment: true,
+            ..Ipv4Header::new(IpProtocol::Tcp, source, destination)
+        };
+        let payload = write_ip_headers(frame, self.destination, self.source, &header)?;
+        let header_len = tcp.emit(payload)?;
+        let (source, destination) = (IpAddr::V4(source), IpAddr::V4(destination));
+        tcp::write_partial_checksum(payload, source, destination, tcp_len)?;
+        header_len.checked_add(IP_PAYLOAD)
+    }
+}
+
+fn tcp_header(key: &FlowKey, segment: &SegmentOut) -> TcpHeader {
+    TcpHeader {
+        source_port: key.remote.port,
+        destination_port: key.guest.port,
+        sequence: segment.sequence.0,
+        acknowledgment: segment.acknowledgment.0,
+        flags: segment.flags,
+        window: segment.window,
+        options: TcpOptions {
+            mss: segment.mss,
+            window_scale: segment.window_scale,
+            ..TcpOptions::NONE
+        },
+    }
+}
+
+/// Writes Ethernet and IPv4 header and returns the rest of the frame.
+fn write_ip_headers<'f>(
+    frame: &'f mut [u8],
+    destination: MacAddr,
+    source: MacAddr,
+    header: &Ipv4Header,
+) -> Option<&'f mut [u8]> {
+    let (ethernet, rest) = frame.split_first_chunk_mut()?;
+    EthernetHeader { destination, source, ether_type: EtherType::Ipv4 }.emit(ethernet);
+    let (ip, rest) = rest.split_first_chunk_mut()?;
+    header.emit(ip);
+    Some(rest)
+}
+
+/// Copies `from` to the front of `to` and fills what is left with zeros.
+pub(crate) fn copy_padded(to: &mut [u8], from: &[u8]) {
+    let Some((front, rest)) = to.split_at_mut_checked(from.len()) else { return };
+    if front.len() == from.len() {
+        front.copy_from_slice(from);
+    }
+    rest.fill(0);
+}

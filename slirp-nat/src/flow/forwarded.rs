@@ -1,0 +1,266 @@
+//! Port forwards at work: connections and datagrams of the host's clients, for the guest.
+
+use core::net::IpAddr;
+
+use ipstack::tcp::{Connection, initial_sequence_number};
+
+use super::key::wide;
+use super::{DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
+use crate::forward::{Forward, ForwardError, ForwardSlot, Listener, Protocol};
+use crate::host::{Accepted, DatagramMeta, FlowId, ForwardId, Host};
+use crate::link::Link;
+use crate::nat::{Core, Io};
+use crate::policy::translate_in;
+use crate::service::dhcp::leased_guest;
+use crate::stats::DropReason;
+
+/// Connections or datagrams taken from one forward in one turn.
+const TURN: usize = 64;
+
+/// Ports tried for a client whose own port is taken by another with the same visible address.
+const PORT_ATTEMPTS: u16 = 64;
+
+/// Names no flow: for a connection that is taken only to be reset.
+const NO_FLOW: FlowId = FlowId { slot: u32::MAX, generation: 0 };
+
+impl Core<'_> {
+    pub(crate) fn add_forward<H: Host + ?Sized>(
+        &mut self,
+        rule: Forward,
+        host: &mut H,
+    ) -> Result<ForwardId, ForwardError> {
+        let guest = match rule.guest.ip() {
+            IpAddr::V4(v4) => v4,
+            IpAddr::V6(_) => return Err(ForwardError::Guest),
+        };
+        let reachable = guest.is_unspecified()
+            || (self.config.contains(guest) && !self.config.is_router(guest));
+        if !reachable || rule.guest.port() == 0 {
+            return Err(ForwardError::Guest);
+        }
+        let same = |listener: &Listener| {
+            listener.rule.protocol == rule.protocol && listener.rule.host == rule.host
+        };
+        if self.forwards.iter().any(|slot| slot.0.as_ref().is_some_and(same)) {
+            return Err(ForwardError::Duplicate);
+        }
+        let free = (0u16..).zip(self.forwards.iter_mut()).find(|(_, slot)| slot.0.is_none());
+        let (number, slot) = free.ok_or(ForwardError::TableFull)?;
+        let forward = ForwardId(number);
+        let token = match rule.protocol {
+            Protocol::Tcp => host.listen(forward, rule.host),
+            Protocol::Udp => host.bind_datagram(forward, rule.host),
+        };
+        let token = token.map_err(ForwardError::Host)?;
+        *slot = ForwardSlot(Some(Listener { rule, token, readable: false }));
+        Ok(forward)
+    }
+
+    pub(crate) fn remove_forward<H: Host + ?Sized>(
+        &mut self,
+        forward: ForwardId,
+        host: &mut H,
+    ) -> bool {
+        let slot = self.forwards.get_mut(usize::from(forward.0));
+        let Some(listener) = slot.and_then(|slot| slot.0.take()) else { return false };
+        while let Some(id) = self.table.forwarded_by(listener.token) {
+            self.end_datagram(host, id);
+        }
+        host.close(listener.token);
+        true
+    }
+
+    /// A listener has connections, or a forward's socket has datagrams.
+    pub(crate) fn on_forward_event<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        forward: ForwardId,
+    ) {
+        if let Some(listener) = self.listener(forward) {
+            listener.readable = true;
+            // What the network reported about replies is of no use to the guest, but must not
+            // stand in the way of the next datagram.
+            if listener.rule.protocol == Protocol::Udp {
+                let token = listener.token;
+                let _ = io.host.datagram_error(token);
+            }
+        }
+    }
+
+    fn listener(&mut self, forward: ForwardId) -> Option<&mut Listener> {
+        self.forwards.get_mut(usize::from(forward.0))?.0.as_mut()
+    }
+
+    /// Gives each forward that has something its turn.
+    pub(crate) fn visit_forwards<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+    ) {
+        for (number, _) in (0u16..=u16::MAX).zip(0..self.forwards.len()) {
+            let forward = ForwardId(number);
+            let Some(listener) = self.listener(forward).copied().filter(|l| l.readable) else {
+                continue;
+            };
+            let drained = match listener.rule.protocol {
+                Protocol::Tcp => self.accept_some(io, &listener),
+                Protocol::Udp => self.receive_some(io, &listener),
+            };
+            if let Some(listener) = self.listener(forward) {
+                listener.readable = !drained;
+            }
+        }
+    }
+
+    /// Whether a forward waits for its next turn.
+    pub(crate) fn has_forward_input(&self) -> bool {
+        self.forwards.iter().any(|slot| slot.0.as_ref().is_some_and(|l| l.readable))
+    }
+
+    /// The guest that a rule means.
+    fn guest_of(&self, rule: &Forward) -> Endpoint {
+        let address = match rule.guest.ip() {
+            IpAddr::V4(v4) if !v4.is_unspecified() => v4,
+            _ => leased_guest(&self.config, &self.leases).unwrap_or(self.config.default_guest),
+        };
+        Endpoint::v4(address, rule.guest.port())
+    }
+
+    fn accept_some<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        listener: &Listener,
+    ) -> bool {
+        for _ in 0..TURN {
+            if !self.accept_one(io, listener) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes one connection of a client; the guest is asked before anything is read from it.
+    fn accept_one<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        listener: &Listener,
+    ) -> bool {
+        let next = self.make_room(io).then(|| self.table.next_id()).flatten();
+        let accepted = match io.host.accept(listener.token, next.unwrap_or(NO_FLOW)) {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => return false,
+            Err(_) => {
+                self.stats.drop(DropReason::HostError);
+                return false;
+            }
+        };
+        let guest = self.guest_of(&listener.rule);
+        let key = next.and_then(|_| self.client_key(io.host, guest, &accepted, FlowKind::Tcp));
+        let id = key.and_then(|key| {
+            let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
+            let iss = initial_sequence_number(io.now, self.secret, local, peer);
+            self.insert_tcp(key, Connection::open(io.now, iss, &self.limits()))
+        });
+        let Some(id) = id else {
+            self.stats.drop(DropReason::FlowTableFull);
+            io.host.reset(accepted.token);
+            return true;
+        };
+        self.stats.counters.tcp_accepted += 1;
+        if let Some(flow) = self.table.get_mut(id) {
+            flow.token = Some(accepted.token);
+        }
+        self.table.make_ready(id);
+        self.table.reschedule(id);
+        true
+    }
+
+    /// The key of a client's flow: its address as the guest is to see it, and its port unless
+    /// another client has the same.
+    fn client_key<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        guest: Endpoint,
+        accepted: &Accepted,
+        kind: FlowKind,
+    ) -> Option<FlowKey> {
+        let address = translate_in(&self.config, host, accepted.peer.ip());
+        let port = accepted.peer.port();
+        (0..PORT_ATTEMPTS).find_map(|step| {
+            let remote = Endpoint::v4(address, port.wrapping_add(step).max(1));
+            let key = FlowKey { guest, remote, kind };
+            self.table.find(&key).is_none().then_some(key)
+        })
+    }
+
+    fn receive_some<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        listener: &Listener,
+    ) -> bool {
+        for _ in 0..TURN {
+            if self.egress.train.is_moving() {
+                self.blocked = true;
+                return false;
+            }
+            match io.host.receive_datagram(listener.token, self.egress.train.buffer()) {
+                Ok(Some((length, meta))) => self.on_client_datagram(io, listener, length, &meta),
+                Ok(None) => return true,
+                Err(_) => self.stats.drop(DropReason::HostError),
+            }
+        }
+        false
+    }
+
+    /// A client's datagram, in the train's buffer, for the guest.
+    fn on_client_datagram<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        listener: &Listener,
+        length: usize,
+        meta: &DatagramMeta,
+    ) {
+        if meta.truncated {
+            return self.stats.drop(DropReason::TooLong);
+        }
+        let guest = self.guest_of(&listener.rule);
+        let Some(id) = self.client_flow(io, listener, guest, meta) else { return };
+        let Some(remote) = self.table.get(id).map(|flow| flow.key.remote) else { return };
+        self.touch(io.now, id, false);
+        self.send_datagram_in(io, remote, guest, length, meta);
+    }
+
+    /// Finds or makes the flow of a client. It shares the forward's socket, so that the guest's
+    /// replies come from the address and port that the client wrote to.
+    fn client_flow<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        listener: &Listener,
+        guest: Endpoint,
+        meta: &DatagramMeta,
+    ) -> Option<FlowId> {
+        let address = translate_in(&self.config, io.host, meta.remote.ip());
+        let actual = Endpoint::new(meta.remote);
+        let port = meta.remote.port();
+        for step in 0..PORT_ATTEMPTS {
+            let remote = Endpoint::v4(address, port.wrapping_add(step).max(1));
+            let key = FlowKey { guest, remote, kind: FlowKind::Udp };
+            let Some(id) = self.table.find(&key) else {
+                let mut flow = DatagramFlow::new(DatagramRole::Forwarded);
+                flow.actual_remote = actual;
+                flow.local = wide(meta.local.unwrap_or(listener.rule.host.ip()));
+                let id = self.insert_datagram(io, key, flow).ok()?;
+                self.table.get_mut(id)?.token = Some(listener.token);
+                return Some(id);
+            };
+            let known = self.table.get(id).is_some_and(|flow| {
+                flow.token == Some(listener.token)
+                    && matches!(&flow.body, super::Body::Datagram(d) if d.actual_remote == actual)
+            });
+            if known {
+                return Some(id);
+            }
+        }
+        self.stats.drop(DropReason::FlowTableFull);
+        None
+    }
+}

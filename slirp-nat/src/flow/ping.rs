@@ -1,0 +1,128 @@
+//! Echo requests: those for the router are answered here, the others go out by ping sockets.
+
+use core::net::SocketAddr;
+
+use ipstack::wire::icmpv4::{self, Icmpv4Kind, Icmpv4Message};
+use ipstack::wire::{IpProtocol, Ipv4Header};
+
+use super::udp::{Opening, Outgoing, reply_ttl};
+use super::{DatagramRole, Endpoint, FlowKey, FlowKind};
+use crate::host::{DatagramKind, DatagramMeta, FlowId, Host, HostError};
+use crate::input::Inbound;
+use crate::link::Link;
+use crate::nat::{Core, Io};
+use crate::policy::{NoRoute, translate_out};
+use crate::stats::DropReason;
+use crate::train::Consist;
+
+impl Core<'_> {
+    /// Takes an echo request of the guest; `message` is the whole ICMP message.
+    pub(crate) fn on_guest_echo<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+        echo: (u16, u16, &[u8]),
+    ) {
+        if self.config.is_router(packet.destination) {
+            return self.answer_echo(io, packet, echo);
+        }
+        let remote = match translate_out(&self.config, io.host, packet.destination, 0) {
+            Ok(remote) => remote,
+            Err(NoRoute::Silent) => return self.stats.drop(DropReason::IpDestination),
+            Err(NoRoute::Error(error)) => {
+                self.stats.drop(DropReason::Denied);
+                return self.report(io, error, None, packet.quoted);
+            }
+        };
+        if !io.host.capabilities().ping {
+            self.stats.drop(DropReason::HostError);
+            return self.report(io, HostError::Unsupported, None, packet.quoted);
+        }
+        let (ident, _, _) = echo;
+        let guest = Endpoint::v4(packet.source, ident);
+        let key = FlowKey { guest, remote: Endpoint::ANY, kind: FlowKind::Ping };
+        let opening = Opening { key, kind: DatagramKind::Ping, role: DatagramRole::Outgoing };
+        match self.find_or_open(io, &opening, remote) {
+            Ok(id) => {
+                let seen = Endpoint::v4(packet.destination, 0);
+                self.permits.add(io.now, id, seen.address);
+                let outgoing = Outgoing { packet, data: packet.payload };
+                self.send_out(io, id, remote, &outgoing);
+            }
+            Err(error) => self.report(io, error, None, packet.quoted),
+        }
+    }
+
+    fn answer_echo<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+        (ident, sequence, payload): (u16, u16, &[u8]),
+    ) {
+        let (source, destination) = (packet.destination, packet.source);
+        let length = payload.len().saturating_add(8);
+        let fits = length.saturating_add(20) <= usize::from(self.config.mtu);
+        if fits {
+            let header = Ipv4Header::new(IpProtocol::Icmp, source, destination);
+            let sent = self.egress.reply_ip(
+                &self.config,
+                &mut self.stats,
+                io.link,
+                (header, None),
+                length,
+                |buffer| {
+                    let _ = icmpv4::emit_echo(buffer, true, ident, sequence, payload);
+                },
+            );
+            self.stats.counters.echo_replies += u64::from(sent);
+            return;
+        }
+        let buffer = self.egress.train.buffer();
+        if icmpv4::emit_echo(buffer, true, ident, sequence, payload).is_none() {
+            return self.stats.drop(DropReason::ReplyQueueFull);
+        }
+        let consist = Consist {
+            source,
+            destination,
+            ports: None,
+            ttl: Ipv4Header::DEFAULT_TTL,
+            ecn: 0,
+            identification: self.egress.identification(source, destination),
+            segment_size: 0,
+        };
+        self.stats.counters.echo_replies += 1;
+        self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+    }
+
+    /// Sends the echo reply in the train's buffer to the guest, under the guest's own identifier.
+    pub(crate) fn deliver_echo_reply<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        key: &FlowKey,
+        length: usize,
+        meta: &DatagramMeta,
+    ) {
+        let message = self.egress.train.buffer().get_mut(..length).unwrap_or_default();
+        let kind = Icmpv4Message::parse(message).map(|message| message.kind());
+        let Ok(Icmpv4Kind::EchoReply { ident, .. }) = kind else {
+            return self.stats.drop(DropReason::IcmpType);
+        };
+        icmpv4::set_echo_ident(message, ident, key.guest.port);
+        let remote = SocketAddr::new(meta.remote.ip(), 0);
+        let Some(source) = self.admit(io, id, key, length, remote) else { return };
+        self.touch(io.now, id, true);
+        self.stats.counters.datagrams_out += 1;
+        let (source, destination) = (source.ipv4(), key.guest.ipv4());
+        let consist = Consist {
+            source,
+            destination,
+            ports: None,
+            ttl: reply_ttl(meta.ttl),
+            ecn: meta.ecn,
+            identification: self.egress.identification(source, destination),
+            segment_size: 0,
+        };
+        self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+    }
+}

@@ -1,0 +1,318 @@
+//! The flow table: entries in lent memory, found by a keyed hash, evicted by class, woken by one
+//! timer wheel, and queued when they have something to do.
+
+use ipstack::Instant;
+use managed::ManagedSlice;
+
+use super::lists::{Class, Index, List, Pair, Select, at};
+use super::wheel::{Place, Wheel};
+use super::{Body, DatagramRole, Flow, FlowKey};
+use crate::host::{FlowId, Token};
+
+/// Where an entry hangs: its hash chain, the list of its class, the timer wheel, the ready queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links {
+    chain: Index,
+    class_list: Pair,
+    pub(super) timer: Pair,
+    pub(super) timer_at: Instant,
+    ready: Index,
+    pub(super) place: Option<Place>,
+    class: Option<Class>,
+    queued: bool,
+}
+
+impl Links {
+    pub(super) const NONE: Self = Self {
+        chain: 0,
+        class_list: Pair::NONE,
+        timer: Pair::NONE,
+        timer_at: Instant::ZERO,
+        ready: 0,
+        place: None,
+        class: None,
+        queued: false,
+    };
+}
+
+const CLASS_LIST: Select = |flow| &mut flow.links.class_list;
+
+/// All flows.
+#[derive(Debug)]
+pub(crate) struct FlowTable<'a> {
+    flows: ManagedSlice<'a, Flow>,
+    buckets: ManagedSlice<'a, u32>,
+    secret: [u64; 2],
+    /// Entries beyond this index were never used, and are not touched.
+    high_water: u32,
+    /// Free entries below it, linked by `chain`.
+    free: Index,
+    count: usize,
+    classes: [List; Class::COUNT],
+    wheel: Wheel,
+    ready_first: Index,
+    ready_last: Index,
+}
+
+impl<'a> FlowTable<'a> {
+    pub(crate) fn new(
+        flows: ManagedSlice<'a, Flow>,
+        buckets: ManagedSlice<'a, u32>,
+        secret: [u64; 2],
+    ) -> Self {
+        Self {
+            flows,
+            buckets,
+            secret,
+            high_water: 0,
+            free: 0,
+            count: 0,
+            classes: [List::EMPTY; Class::COUNT],
+            wheel: Wheel::new(),
+            ready_first: 0,
+            ready_last: 0,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The flow named `id`, unless it is over.
+    pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows
+            .get_mut(id.slot as usize)
+            .filter(|flow| flow.generation == id.generation && !matches!(flow.body, Body::Free))
+    }
+
+    pub(crate) fn get(&self, id: FlowId) -> Option<&Flow> {
+        self.flows
+            .get(id.slot as usize)
+            .filter(|flow| flow.generation == id.generation && !matches!(flow.body, Body::Free))
+    }
+
+    /// The flow with this key.
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<FlowId> {
+        let mut index = self.buckets.get(self.bucket(key)?).copied()?;
+        // A chain is never longer than the table; the bound keeps a corrupt one from looping.
+        for _ in 0..=self.high_water {
+            let slot = index.checked_sub(1)?;
+            let flow = self.flows.get(slot as usize)?;
+            if flow.key == *key {
+                return Some(FlowId { slot, generation: flow.generation });
+            }
+            index = flow.links.chain;
+        }
+        None
+    }
+
+    /// Makes an entry for `key`, which has none. `None` if the table is full.
+    pub(crate) fn insert(&mut self, key: FlowKey, body: Body) -> Option<FlowId> {
+        let bucket = self.bucket(&key)?;
+        let slot = self.take_free()?;
+        let head = self.buckets.get_mut(bucket)?;
+        let flow = self.flows.get_mut(slot as usize)?;
+        let generation = flow.generation.wrapping_add(1);
+        // An entry that was removed while it waited to be visited still hangs in the ready queue.
+        let Links { ready, queued, .. } = flow.links;
+        let links = Links { chain: *head, ready, queued, ..Links::NONE };
+        *flow = Flow { links, generation, key, body, token: None };
+        *head = slot + 1;
+        self.count += 1;
+        Some(FlowId { slot, generation })
+    }
+
+    fn take_free(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.checked_sub(1) {
+            self.free = self.flows.get(slot as usize)?.links.chain;
+            return Some(slot);
+        }
+        let slot = self.high_water;
+        self.flows.get(slot as usize)?;
+        self.high_water = slot.checked_add(1)?;
+        if let Some(flow) = self.flows.get_mut(slot as usize) {
+            *flow = Flow::EMPTY;
+        }
+        Some(slot)
+    }
+
+    /// Removes a flow and returns its last state.
+    pub(crate) fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        let last = *self.get(id)?;
+        let index = id.slot + 1;
+        self.classify(id, None);
+        self.wheel.remove(&mut self.flows, index);
+        self.unchain(&last.key, index);
+        let flow = self.flows.get_mut(id.slot as usize)?;
+        flow.body = Body::Free;
+        flow.token = None;
+        flow.links.chain = self.free;
+        self.free = index;
+        self.count = self.count.saturating_sub(1);
+        Some(last)
+    }
+
+    fn unchain(&mut self, key: &FlowKey, index: Index) {
+        let Some(bucket) = self.bucket(key) else { return };
+        let next = at(&mut self.flows, index).map_or(0, |flow| flow.links.chain);
+        let Some(head) = self.buckets.get_mut(bucket) else { return };
+        if *head == index {
+            *head = next;
+            return;
+        }
+        let mut before = *head;
+        for _ in 0..self.high_water {
+            let Some(flow) = at(&mut self.flows, before) else { return };
+            if flow.links.chain == index {
+                flow.links.chain = next;
+                return;
+            }
+            before = flow.links.chain;
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a remainder of a usize")]
+    fn bucket(&self, key: &FlowKey) -> Option<usize> {
+        let count = self.buckets.len() as u64;
+        key.hash(self.secret).checked_rem(count).map(|bucket| bucket as usize)
+    }
+
+    /// Puts a flow at the young end of a class, or in none.
+    pub(crate) fn classify(&mut self, id: FlowId, class: Option<Class>) {
+        let Some(flow) = self.get_mut(id) else { return };
+        let old = core::mem::replace(&mut flow.links.class, class);
+        let index = id.slot + 1;
+        if let Some(list) = old.and_then(|class| self.classes.get_mut(class as usize)) {
+            list.remove(&mut self.flows, CLASS_LIST, index);
+        }
+        if let Some(list) = class.and_then(|class| self.classes.get_mut(class as usize)) {
+            list.push(&mut self.flows, CLASS_LIST, index);
+        }
+    }
+
+    /// The name that the next flow will have; `None` if there is no entry to be had.
+    pub(crate) fn next_id(&self) -> Option<FlowId> {
+        let slot = self.free.checked_sub(1).unwrap_or(self.high_water);
+        let flow = self.flows.get(slot as usize)?;
+        let used = if slot < self.high_water { flow.generation } else { 0 };
+        Some(FlowId { slot, generation: used.wrapping_add(1) })
+    }
+
+    /// A datagram flow that shares the socket `token`, if there is one.
+    pub(crate) fn forwarded_by(&self, token: Token) -> Option<FlowId> {
+        self.of_class(Class::Datagram).find(|id| {
+            self.get(*id).is_some_and(|flow| {
+                flow.token == Some(token)
+                    && matches!(&flow.body, Body::Datagram(d) if d.role == DatagramRole::Forwarded)
+            })
+        })
+    }
+
+    /// Whether there is an entry to be had without eviction.
+    pub(crate) fn has_room(&self) -> bool {
+        self.free != 0 || (self.high_water as usize) < self.flows.len()
+    }
+
+    /// The flow to be evicted next.
+    pub(crate) fn victim(&self) -> Option<FlowId> {
+        Class::EVICTION_ORDER.iter().find_map(|class| self.oldest(*class))
+    }
+
+    fn oldest(&self, class: Class) -> Option<FlowId> {
+        let slot = self.classes.get(class as usize)?.oldest().checked_sub(1)?;
+        let generation = self.flows.get(slot as usize)?.generation;
+        Some(FlowId { slot, generation })
+    }
+
+    /// Every flow of a class, oldest first.
+    pub(crate) fn of_class(&self, class: Class) -> impl Iterator<Item = FlowId> + '_ {
+        let next = |id: &FlowId| {
+            let slot = self.get(*id)?.links.class_list.next.checked_sub(1)?;
+            let generation = self.flows.get(slot as usize)?.generation;
+            Some(FlowId { slot, generation })
+        };
+        core::iter::successors(self.oldest(class), next).take(self.flows.len())
+    }
+
+    /// Takes note of a flow's deadline. One that has moved to a later time is left where it hangs:
+    /// it costs one early visit instead of a touch for each segment.
+    pub(crate) fn reschedule(&mut self, id: FlowId) {
+        let Some(flow) = self.get_mut(id) else { return };
+        let Some(deadline) = flow.deadline() else { return };
+        if flow.links.place.is_some() && flow.links.timer_at <= deadline {
+            return;
+        }
+        let index = id.slot + 1;
+        self.wheel.remove(&mut self.flows, index);
+        if let Some(flow) = at(&mut self.flows, index) {
+            flow.links.timer_at = deadline;
+        }
+        self.wheel.insert(&mut self.flows, index, deadline);
+    }
+
+    /// The next flow whose deadline has come.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<FlowId> {
+        loop {
+            let index = self.wheel.pop_due(&mut self.flows, now)?;
+            let slot = index.checked_sub(1)?;
+            let flow = self.flows.get(slot as usize)?;
+            let id = FlowId { slot, generation: flow.generation };
+            match flow.deadline() {
+                Some(deadline) if deadline <= now => return Some(id),
+                Some(_) => self.reschedule(id),
+                None => {}
+            }
+        }
+    }
+
+    /// When [`FlowTable::pop_due`] may next have something.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.wheel.next()
+    }
+
+    /// Queues a flow to be visited, once.
+    pub(crate) fn make_ready(&mut self, id: FlowId) {
+        let last = self.ready_last;
+        let Some(flow) = self.get_mut(id).filter(|flow| !flow.links.queued) else { return };
+        flow.links.queued = true;
+        flow.links.ready = 0;
+        let index = id.slot + 1;
+        match at(&mut self.flows, last) {
+            Some(before) => before.links.ready = index,
+            None => self.ready_first = index,
+        }
+        self.ready_last = index;
+    }
+
+    /// Queues every flow.
+    pub(crate) fn make_all_ready(&mut self) {
+        for slot in 0..self.high_water {
+            if let Some(flow) = self.flows.get(slot as usize) {
+                let id = FlowId { slot, generation: flow.generation };
+                self.make_ready(id);
+            }
+        }
+    }
+
+    /// The flow that has waited longest to be visited. A flow that was removed meanwhile is passed
+    /// over.
+    pub(crate) fn pop_ready(&mut self) -> Option<FlowId> {
+        while let Some(slot) = self.ready_first.checked_sub(1) {
+            let flow = self.flows.get_mut(slot as usize)?;
+            self.ready_first = core::mem::take(&mut flow.links.ready);
+            if self.ready_first == 0 {
+                self.ready_last = 0;
+            }
+            flow.links.queued = false;
+            if !matches!(flow.body, Body::Free) {
+                return Some(FlowId { slot, generation: flow.generation });
+            }
+        }
+        None
+    }
+
+    /// Whether a flow waits to be visited.
+    pub(crate) const fn has_ready(&self) -> bool {
+        self.ready_first != 0
+    }
+}

@@ -1,0 +1,552 @@
+//! TCP flows: segments of the guest, and events of the host.
+
+use heapless::Vec;
+use ipstack::pool::Parked;
+use ipstack::tcp::{
+    Connection, Event, Fate, Limits, SegmentIn, State, TimerOutcome, initial_sequence_number,
+    reset_reply,
+};
+use ipstack::wire::tcp::TcpFlags;
+
+use super::verdict::{Verdict, verdict};
+use super::{Body, Class, FlowKey, TcpFlow};
+use crate::flow::icmp_error::quote_tcp;
+use crate::fmt::debug;
+use crate::host::{FlowId, Host, HostError, Ready};
+use crate::link::Link;
+use crate::nat::{Core, Io};
+use crate::policy::{NoRoute, is_host, translate_out};
+use crate::stats::DropReason;
+
+/// Segments handled as one batch: as many as the frames of a batch.
+pub(crate) const BATCH: usize = 64;
+
+/// Bytes of IPv4 and TCP header without options.
+const HEADERS: u16 = 40;
+
+/// Window scale offered: windows up to 8 MiB in units of 128 bytes.
+const WINDOW_SCALE: u8 = 7;
+
+/// The window of a new flow, before it has shown that it moves data.
+const INITIAL_WINDOW: u32 = 65_535;
+
+/// A timer that is served later than this says that the clock has jumped, as after a sleep of the
+/// host: then nobody is given up for not having answered.
+const CLOCK_JUMP: core::time::Duration = core::time::Duration::from_secs(5);
+
+/// A segment of a batch, and its flow.
+#[derive(Debug)]
+pub(crate) struct Pending<'f> {
+    pub(crate) id: FlowId,
+    pub(crate) segment: SegmentIn<'f>,
+}
+
+/// How a flow ends on the host's side.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostEnd {
+    Close,
+    Reset,
+}
+
+impl Core<'_> {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            mss: self.config.mtu.saturating_sub(HEADERS),
+            window_scale: WINDOW_SCALE,
+            receive_window: INITIAL_WINDOW,
+        }
+    }
+
+    pub(crate) fn tcp(&mut self, id: FlowId) -> Option<&mut TcpFlow> {
+        match self.table.get_mut(id).map(|flow| &mut flow.body) {
+            Some(Body::Tcp(tcp)) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// Takes a segment that belongs to no flow: a SYN makes one, anything else is reset
+    /// (RFC 9293 3.10.7.1).
+    pub(crate) fn on_stray_segment<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        key: &FlowKey,
+        segment: &SegmentIn<'_>,
+    ) {
+        let [syn, ack, rst] =
+            [TcpFlags::SYN, TcpFlags::ACK, TcpFlags::RST].map(|flag| segment.flags.contains(flag));
+        if syn && !ack && !rst && !segment.flags.contains(TcpFlags::FIN) {
+            return self.open_tcp(io, key, segment);
+        }
+        if !syn && !ack && !rst {
+            return self.stats.drop(DropReason::TcpFlags);
+        }
+        self.stats.drop(DropReason::TcpNoFlow);
+        self.send_reset(io, key, segment);
+    }
+
+    fn send_reset<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        key: &FlowKey,
+        segment: &SegmentIn<'_>,
+    ) {
+        if let Some(reset) = reset_reply(segment) {
+            self.stats.counters.tcp_resets_out += 1;
+            self.egress.reply_tcp(&self.config, &mut self.stats, io.link, key, &reset);
+        }
+    }
+
+    /// The guest asks for a connection: the host connects first, and the SYN is answered then.
+    fn open_tcp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        key: &FlowKey,
+        syn: &SegmentIn<'_>,
+    ) {
+        let remote = match self.tcp_destination(io.host, key) {
+            Ok(remote) => remote,
+            Err(NoRoute::Silent) => return self.stats.drop(DropReason::IpDestination),
+            Err(NoRoute::Error(error)) => {
+                self.stats.drop(DropReason::Denied);
+                return self.refuse_syn(io, key, syn, error);
+            }
+        };
+        if !self.make_room(io) {
+            self.stats.drop(DropReason::FlowTableFull);
+            return self.send_reset(io, key, syn);
+        }
+        let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
+        let iss = initial_sequence_number(io.now, self.secret, local, peer);
+        let connection = Connection::accept(io.now, syn, iss, &self.limits());
+        let mss = connection.mss();
+        let Some(id) = self.insert_tcp(*key, connection) else { return };
+        self.stats.counters.tcp_opened += 1;
+        match io.host.connect(id, remote, mss) {
+            Ok(token) => {
+                if let Some(flow) = self.table.get_mut(id) {
+                    flow.token = Some(token);
+                }
+                self.table.reschedule(id);
+            }
+            Err(error) => {
+                self.stats.drop(DropReason::HostError);
+                self.end_tcp(io, id, HostEnd::Reset);
+                self.refuse_syn(io, key, syn, error);
+            }
+        }
+    }
+
+    pub(crate) fn insert_tcp(&mut self, key: FlowKey, connection: Connection) -> Option<FlowId> {
+        let body = Body::Tcp(TcpFlow {
+            connection,
+            parked: Parked::EMPTY,
+            upload_epoch: 0,
+            shutdown_owed: false,
+        });
+        let id = self.table.insert(key, body)?;
+        self.table.classify(id, Some(Class::HalfOpen));
+        self.stats.counters.flows_created += 1;
+        Some(id)
+    }
+
+    fn tcp_destination<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        key: &FlowKey,
+    ) -> Result<core::net::SocketAddr, NoRoute> {
+        let (address, port) = (key.remote.ipv4(), key.remote.port);
+        if address == self.config.dns && port == super::udp::DNS_PORT {
+            let first = self.config.resolvers.first().copied();
+            return first.ok_or(NoRoute::Error(HostError::Refused));
+        }
+        translate_out(&self.config, host, address, port)
+    }
+
+    /// Tells the guest that its SYN has failed.
+    fn refuse_syn<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        key: &FlowKey,
+        syn: &SegmentIn<'_>,
+        error: HostError,
+    ) {
+        match verdict(error) {
+            // A host without resources refuses, or the guest would try for minutes.
+            Verdict::Refuse | Verdict::Silence => self.send_reset(io, key, syn),
+            Verdict::Icmp(icmp) => {
+                let quoted = quote_tcp(key, syn.sequence);
+                self.send_icmp_error(io.link, icmp, None, &quoted);
+            }
+        }
+    }
+
+    /// Takes the segments of one batch. Those of a flow are handled together: one write to the
+    /// host, one ACK to the guest.
+    pub(crate) fn on_tcp_batch<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        batch: &[Pending<'_>],
+    ) {
+        let mut rest = batch;
+        let mut handled = 0u64;
+        let mut first = 0u32;
+        while let Some((pending, after)) = rest.split_first() {
+            if handled.checked_shr(first).unwrap_or(0) & 1 == 0 {
+                let mut text: Vec<&[u8], BATCH> = Vec::new();
+                let mut acked = 0u32;
+                for (place, same) in (first..).zip(rest) {
+                    if same.id == pending.id {
+                        handled |= 1u64.checked_shl(place).unwrap_or(0);
+                        acked = acked.saturating_add(self.on_segment(io, same, &mut text));
+                    }
+                }
+                self.settle_tcp(io, pending.id, &text, acked);
+            }
+            rest = after;
+            first = first.saturating_add(1);
+        }
+    }
+
+    /// Takes one segment of a flow; returns how many bytes it acknowledges.
+    fn on_segment<'f, H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        pending: &Pending<'f>,
+        text: &mut Vec<&'f [u8], BATCH>,
+    ) -> u32 {
+        let Pending { id, segment } = pending;
+        let Some(tcp) = self.tcp(*id) else { return 0 };
+        let arrival = tcp.connection.on_segment(io.now, segment);
+        self.stats.counters.tcp_segments_in += 1;
+        self.count_fate(arrival.fate);
+        if !arrival.data.is_empty() {
+            // As many segments as the batch has fit.
+            let _ = text.push(arrival.data);
+        }
+        match arrival.event {
+            Event::None | Event::Closed => {}
+            Event::Established => {
+                self.table.classify(*id, None);
+            }
+            Event::Refused | Event::Reset => {
+                text.clear();
+                self.stats.counters.tcp_aborted += 1;
+                self.end_tcp(io, *id, HostEnd::Reset);
+            }
+            Event::Replaced => {
+                if let Some(flow) = self.end_tcp(io, *id, HostEnd::Reset) {
+                    self.on_stray_segment(io, &flow, segment);
+                }
+            }
+        }
+        if arrival.fate == Fate::BadHandshake
+            && let Some(key) = self.table.get(*id).map(|flow| flow.key)
+        {
+            self.send_reset(io, &key, segment);
+        }
+        arrival.acked
+    }
+
+    fn count_fate(&mut self, fate: Fate) {
+        match fate {
+            Fate::Taken => {}
+            Fate::Unacceptable | Fate::StrayReset => self.stats.drop(DropReason::TcpWindow),
+            Fate::Gap => self.stats.drop(DropReason::TcpGap),
+            Fate::Challenged => {
+                self.stats.counters.tcp_challenge_acks += 1;
+                self.stats.drop(DropReason::TcpWindow);
+            }
+            Fate::Flags | Fate::BadHandshake => self.stats.drop(DropReason::TcpFlags),
+        }
+    }
+
+    /// Ends a batch of one flow: hands on what the guest sent, and lets the host forget what the
+    /// guest acknowledged.
+    fn settle_tcp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        text: &[&[u8]],
+        acked: u32,
+    ) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else {
+            self.table.make_ready(id);
+            return self.table.reschedule(id);
+        };
+        if acked > 0 {
+            io.host.consume(token, acked as usize);
+        }
+        let total = total_len(text);
+        let mut taken = 0;
+        if total > 0 {
+            self.share.count(io.now, &mut tcp.upload_epoch);
+            if tcp.parked.is_empty() {
+                taken = match io.host.send(token, text) {
+                    Ok(taken) => taken.min(total),
+                    Err(error) => return self.on_host_failure(io, id, error),
+                };
+                self.stats.counters.short_writes += u64::from(taken < total);
+            }
+            if taken < total {
+                let parked = self.pool.park(&mut tcp.parked, text, taken);
+                self.stats.counters.bytes_parked += parked as u64;
+                taken = taken.saturating_add(parked);
+            }
+            self.stats.counters.tcp_bytes_in += taken as u64;
+        }
+        let untaken = u32::try_from(total.saturating_sub(taken)).unwrap_or(u32::MAX);
+        if untaken > 0 {
+            self.stats.drop(DropReason::TcpNoRoom);
+        }
+        if tcp.connection.settle(io.now, untaken) {
+            tcp.shutdown_owed = true;
+        }
+        if tcp.shutdown_owed && tcp.parked.is_empty() {
+            tcp.shutdown_owed = false;
+            io.host.shutdown_write(token);
+        }
+        if total > 0 && tcp.connection.is_receive_limited() {
+            self.promise_window(io, id);
+        }
+        self.table.make_ready(id);
+        self.after_tcp(io, id);
+    }
+
+    /// Offers the guest what the host takes for certain, and no more than the link can queue.
+    pub(crate) fn promise_window<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        let room = io.host.send_room(token).saturating_sub(tcp.parked.len());
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        tcp.connection.promise(room.min(share));
+        if room < share && tcp.connection.stays_receive_limited() {
+            io.host.arm_write(token);
+        }
+    }
+
+    /// What has to follow any change of a TCP flow.
+    pub(crate) fn after_tcp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let Body::Tcp(tcp) = &flow.body else { return };
+        if tcp.connection.is_done_with_host() {
+            if let Some(token) = flow.token.take() {
+                io.host.close(token);
+                self.stats.counters.tcp_closed += 1;
+            }
+            let closed = tcp.connection.state() == State::Closed;
+            if closed {
+                self.end_tcp(io, id, HostEnd::Close);
+                return;
+            }
+            self.table.classify(id, Some(Class::TimeWait));
+        }
+        self.table.reschedule(id);
+    }
+
+    /// Takes a flow out of the table; returns its key.
+    pub(crate) fn end_tcp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        how: HostEnd,
+    ) -> Option<FlowKey> {
+        let mut flow = self.table.remove(id)?;
+        if let Body::Tcp(tcp) = &mut flow.body {
+            self.pool.release(&mut tcp.parked);
+        }
+        match (flow.token, how) {
+            (Some(token), HostEnd::Close) => io.host.close(token),
+            (Some(token), HostEnd::Reset) => io.host.reset(token),
+            (None, _) => {}
+        }
+        Some(flow.key)
+    }
+
+    /// Resets a flow on both sides.
+    pub(crate) fn abort_tcp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let Some(tcp) = self.tcp(id) else { return };
+        let silent = tcp.connection.is_done_with_host();
+        let reset = tcp.connection.abort();
+        let Some(key) = self.end_tcp(io, id, HostEnd::Reset) else { return };
+        if silent {
+            return;
+        }
+        self.stats.counters.tcp_aborted += 1;
+        self.stats.counters.tcp_resets_out += 1;
+        self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
+    }
+
+    /// The host's side has failed while writing: what it received before still goes to the guest.
+    fn on_host_failure<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        error: HostError,
+    ) {
+        debug!("host failed: {}", error);
+        self.stats.drop(DropReason::HostError);
+        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
+            return;
+        };
+        self.pool.release(&mut tcp.parked);
+        // Nobody will ever read it, so it may as well be acknowledged until the reset goes out.
+        tcp.connection.settle(io.now, 0);
+        tcp.connection.host_readable();
+        self.table.make_ready(id);
+        self.after_tcp(io, id);
+    }
+
+    pub(crate) fn on_tcp_event<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        ready: Ready,
+    ) {
+        let Some(tcp) = self.tcp(id) else { return };
+        if ready.readable || ready.error {
+            tcp.connection.host_readable();
+        }
+        if !tcp.connection.is_host_connected() {
+            self.on_connect_event(io, id);
+        } else if ready.writable {
+            self.on_writable(io, id);
+        }
+        self.table.make_ready(id);
+        self.after_tcp(io, id);
+    }
+
+    fn on_connect_event<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let Some(flow) = self.table.get(id) else { return };
+        let (Some(token), key) = (flow.token, flow.key) else { return };
+        let outcome = io.host.connect_result(token);
+        let error = match outcome {
+            Err(HostError::WouldBlock) => return,
+            Err(error) => error,
+            Ok(connected) => {
+                // A host may have connected elsewhere than asked, as to itself by 0.0.0.0.
+                let itself = is_host(io.host, connected.remote.ip())
+                    || connected.remote.ip() == connected.local.ip();
+                let relayed = key.remote.ipv4() == self.config.dns;
+                if self.config.host_loopback || relayed || !itself {
+                    if let Some(tcp) = self.tcp(id) {
+                        tcp.connection.host_connected();
+                    }
+                    return;
+                }
+                HostError::Denied
+            }
+        };
+        self.stats.drop(DropReason::HostError);
+        self.fail_half_open(io, id, error);
+    }
+
+    /// Tells the guest that the connection it asked for has failed.
+    fn fail_half_open<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        error: HostError,
+    ) {
+        let Some(tcp) = self.tcp(id) else { return };
+        let sequence = tcp.connection.guest_isn();
+        match verdict(error) {
+            Verdict::Refuse | Verdict::Silence => self.abort_tcp(io, id),
+            Verdict::Icmp(icmp) => {
+                let Some(key) = self.end_tcp(io, id, HostEnd::Reset) else { return };
+                self.stats.counters.tcp_aborted += 1;
+                let quoted = quote_tcp(&key, sequence);
+                self.send_icmp_error(io.link, icmp, None, &quoted);
+            }
+        }
+    }
+
+    /// The host takes more again: what is parked goes first, then the guest may learn of the room.
+    fn on_writable<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        while !tcp.parked.is_empty() {
+            let (offered, sent) = {
+                let slices = self.pool.slices(&tcp.parked);
+                (total_len(&slices), io.host.send(token, &slices))
+            };
+            match sent {
+                Ok(taken) => {
+                    self.pool.advance(&mut tcp.parked, taken.min(offered));
+                    if taken < offered || offered == 0 {
+                        break;
+                    }
+                }
+                Err(error) => return self.on_host_failure(io, id, error),
+            }
+        }
+        if tcp.parked.is_empty() && tcp.shutdown_owed {
+            tcp.shutdown_owed = false;
+            io.host.shutdown_write(token);
+        }
+        if tcp.connection.is_receive_limited() {
+            self.promise_window(io, id);
+            if let Some(tcp) = self.tcp(id)
+                && tcp.connection.owes_window_update()
+            {
+                tcp.connection.owe_ack();
+            }
+        }
+    }
+
+    pub(crate) fn on_tcp_timer<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let blocked = self.blocked;
+        let Some(tcp) = self.tcp(id) else { return };
+        let connection = &mut tcp.connection;
+        if blocked && connection.awaits_guest() {
+            return connection.postpone(io.now);
+        }
+        let late = connection.deadline().is_some_and(|at| io.now.since(at) > CLOCK_JUMP);
+        match connection.on_timer(io.now) {
+            TimerOutcome::Early => {}
+            TimerOutcome::GiveUp if late => connection.forgive(io.now),
+            TimerOutcome::GiveUp if connection.is_host_connected() => self.abort_tcp(io, id),
+            TimerOutcome::GiveUp => self.fail_half_open(io, id, HostError::TimedOut),
+            TimerOutcome::Retransmit => {
+                self.stats.counters.tcp_timeouts += 1;
+                self.table.make_ready(id);
+            }
+            TimerOutcome::Probe => {
+                self.stats.counters.tcp_probes += 1;
+                self.table.make_ready(id);
+            }
+            TimerOutcome::Closed => {
+                self.end_tcp(io, id, HostEnd::Close);
+            }
+        }
+    }
+}
+
+fn total_len(parts: &[&[u8]]) -> usize {
+    parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()))
+}

@@ -1,0 +1,445 @@
+//! Frames of the guest: what they are, and who handles them.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use heapless::Vec;
+use ipstack::checksum::ChecksumState;
+use ipstack::frag::{Expired, Fragment, FragmentDrop, FragmentKey, Insert};
+use ipstack::tcp::SegmentIn;
+use ipstack::wire::icmpv4::{CODE_REASSEMBLY_TIME_EXCEEDED, CODE_TTL_EXCEEDED};
+use ipstack::wire::{
+    ArpPacket, EtherType, EthernetFrame, Icmpv4Error, Icmpv4Kind, Icmpv4Message, IpProtocol,
+    Ipv4Header, Ipv4Packet, MacAddr, TcpSegment, UdpDatagram, WireError, dns,
+};
+
+use crate::flow::tcp::{BATCH, Pending};
+use crate::flow::{Endpoint, FlowKey, FlowKind};
+use crate::fmt::trace;
+use crate::host::{FlowId, Host};
+use crate::link::{Frame, Link, Offload};
+use crate::nat::{Core, Io, Nat};
+use crate::service::arp::{respond, router_mac};
+use crate::service::dhcp;
+use crate::service::is_guest;
+use crate::stats::DropReason;
+
+/// Port of DHCP servers (RFC 2131 4.1).
+const DHCP_SERVER: u16 = 67;
+
+/// Longest DHCP reply made: what every client takes (RFC 2131 2), with some room.
+const DHCP_REPLY_LEN: usize = 1024;
+
+/// Longest IPv4 header, and the eight bytes that an ICMP error quotes beside it.
+const QUOTED_LEN: usize = 68;
+
+/// An IPv4 packet of the guest, whole or put together from fragments.
+#[derive(Clone, Copy)]
+pub(crate) struct Inbound<'p> {
+    pub(crate) source: Ipv4Addr,
+    pub(crate) destination: Ipv4Addr,
+    pub(crate) protocol: IpProtocol,
+    pub(crate) ttl: u8,
+    pub(crate) ecn: u8,
+    pub(crate) payload: &'p [u8],
+    /// What an ICMP error about it quotes.
+    pub(crate) quoted: &'p [u8],
+    pub(crate) offload: Offload,
+    /// Where the frame came from.
+    mac: MacAddr,
+}
+
+/// TCP segments of a batch, and the flow found last: frames of one flow come in a row.
+#[derive(Default)]
+struct Collected<'f> {
+    segments: Vec<Pending<'f>, BATCH>,
+    last: Option<(FlowKey, FlowId)>,
+}
+
+impl Nat<'_> {
+    pub(crate) fn input<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        frames: &[Frame<'_>],
+    ) {
+        for batch in frames.chunks(BATCH) {
+            let mut collected = Collected::default();
+            for frame in batch {
+                self.core.stats.counters.frames_in += 1;
+                self.core.stats.counters.bytes_in += frame.bytes.len() as u64;
+                if let Err(reason) = self.on_frame(io, frame, &mut collected) {
+                    self.core.stats.drop(reason);
+                }
+            }
+            self.core.on_tcp_batch(io, &collected.segments);
+        }
+    }
+
+    fn on_frame<'f, H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        frame: &Frame<'f>,
+        collected: &mut Collected<'f>,
+    ) -> Result<(), DropReason> {
+        let ethernet = EthernetFrame::parse(frame.bytes).map_err(|_| DropReason::FrameLength)?;
+        let config = &self.core.config;
+        let destination = ethernet.destination();
+        let ours = [config.gateway, config.dns].map(router_mac).contains(&destination);
+        if !ours && !destination.is_broadcast() {
+            return Err(DropReason::NotForRouter);
+        }
+        match ethernet.ether_type() {
+            EtherType::Arp => self.core.on_arp(io, &ethernet),
+            EtherType::Ipv4 => self.on_ipv4(io, &ethernet, frame.offload, collected),
+            EtherType::Ipv6 | EtherType::Other(_) => Err(DropReason::EtherType),
+        }
+    }
+
+    fn on_ipv4<'f, H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        ethernet: &EthernetFrame<'f>,
+        offload: Offload,
+        collected: &mut Collected<'f>,
+    ) -> Result<(), DropReason> {
+        let packet = Ipv4Packet::parse(ethernet.payload()).map_err(|error| match error {
+            WireError::BadChecksum => DropReason::IpChecksum,
+            _ => DropReason::IpHeader,
+        })?;
+        let source = packet.source();
+        if is_guest(&self.core.config, source) {
+            self.core.learn(source, ethernet.source());
+        } else if !source.is_unspecified() {
+            return Err(DropReason::IpSource);
+        }
+        if packet.is_fragment() {
+            return self.on_fragment(io, &packet, ethernet.source());
+        }
+        let inbound = Inbound {
+            source,
+            destination: packet.destination(),
+            protocol: packet.protocol(),
+            ttl: packet.ttl(),
+            ecn: packet.ecn(),
+            payload: packet.payload(),
+            quoted: packet.bytes(),
+            offload,
+            mac: ethernet.source(),
+        };
+        if inbound.protocol == IpProtocol::Tcp {
+            return self.core.collect_tcp(io, &inbound, collected);
+        }
+        self.core.on_packet(io, &inbound)
+    }
+
+    fn on_fragment<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Ipv4Packet<'_>,
+        mac: MacAddr,
+    ) -> Result<(), DropReason> {
+        self.expire_fragments(io);
+        let fragment = Fragment {
+            key: FragmentKey {
+                source: packet.source().to_ipv6_mapped(),
+                destination: packet.destination().to_ipv6_mapped(),
+                identification: u32::from(packet.identification()),
+                protocol: packet.protocol().into(),
+            },
+            header: packet.header_bytes(),
+            ecn: packet.ecn(),
+            offset: packet.fragment_offset(),
+            more: packet.more_fragments(),
+            payload: packet.payload(),
+        };
+        let evicted = self.fragments.counters().evicted;
+        let insert = self.fragments.insert(io.now, &fragment);
+        let datagram = match insert {
+            Insert::Complete(datagram) => datagram,
+            Insert::Held => {
+                let pushed_out = self.fragments.counters().evicted.saturating_sub(evicted);
+                for _ in 0..pushed_out {
+                    self.core.stats.drop(DropReason::FragmentExpired);
+                }
+                return Ok(());
+            }
+            Insert::Dropped(FragmentDrop::Memory) => return Err(DropReason::FragmentMemory),
+            Insert::Dropped(_) => return Err(DropReason::Fragment),
+        };
+        self.core.stats.counters.reassembled += 1;
+        let (quoted, length) = quotation(datagram.header, datagram.payload);
+        let inbound = Inbound {
+            source: packet.source(),
+            destination: packet.destination(),
+            protocol: packet.protocol(),
+            ttl: packet.ttl(),
+            ecn: datagram.ecn,
+            payload: datagram.payload,
+            quoted: quoted.get(..length).unwrap_or_default(),
+            offload: Offload::default(),
+            mac,
+        };
+        if inbound.protocol == IpProtocol::Tcp {
+            let mut collected = Collected::default();
+            self.core.collect_tcp(io, &inbound, &mut collected)?;
+            self.core.on_tcp_batch(io, &collected.segments);
+            return Ok(());
+        }
+        self.core.on_packet(io, &inbound)
+    }
+
+    /// Drops datagrams whose fragments did not all come in time; the sender is told if it could
+    /// know which (RFC 792, time exceeded).
+    pub(crate) fn expire_fragments<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+    ) {
+        while let Some(Expired { first, .. }) = self.fragments.expire(io.now) {
+            self.core.stats.drop(DropReason::FragmentExpired);
+            if let Some(first) = first {
+                let (quoted, length) = quotation(first.header, first.payload);
+                let error = Icmpv4Error::TimeExceeded { code: CODE_REASSEMBLY_TIME_EXCEEDED };
+                let quoted = quoted.get(..length).unwrap_or_default();
+                self.core.send_icmp_error(io.link, error, None, quoted);
+            }
+        }
+    }
+}
+
+/// Header and first eight bytes of payload in one piece, and their length.
+fn quotation(header: &[u8], payload: &[u8]) -> ([u8; QUOTED_LEN], usize) {
+    let mut quoted = [0; QUOTED_LEN];
+    let bytes = header.iter().chain(payload.iter().take(8));
+    let length = quoted.iter_mut().zip(bytes).fold(0, |count, (to, from)| {
+        *to = *from;
+        count + 1
+    });
+    (quoted, length)
+}
+
+impl Core<'_> {
+    fn on_arp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        ethernet: &EthernetFrame<'_>,
+    ) -> Result<(), DropReason> {
+        let packet = ArpPacket::parse(ethernet.payload()).map_err(|_| DropReason::Arp)?;
+        self.learn(packet.sender_ip, packet.sender_mac);
+        match respond(&self.config, &packet) {
+            Some(reply) => {
+                let to = ethernet.source();
+                let sent = self.egress.reply_arp(&mut self.stats, io.link, to, &reply);
+                self.stats.counters.arp_replies += u64::from(sent);
+            }
+            None => trace!("arp that needs no answer"),
+        }
+        Ok(())
+    }
+
+    /// Learns a guest's hardware address, and lets the flows that waited for it go on.
+    fn learn(&mut self, address: Ipv4Addr, mac: MacAddr) {
+        self.egress.neighbours.learn(&self.config, address, mac);
+        if core::mem::take(&mut self.awaiting_neighbour) {
+            self.table.make_all_ready();
+        }
+    }
+
+    fn collect_tcp<'f, H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'f>,
+        collected: &mut Collected<'f>,
+    ) -> Result<(), DropReason> {
+        self.check_route(io, packet)?;
+        let segment = TcpSegment::parse(
+            packet.payload,
+            IpAddr::V4(packet.source),
+            IpAddr::V4(packet.destination),
+            checksum_state(packet.offload),
+        )
+        .map_err(|error| match error {
+            WireError::BadChecksum => DropReason::TcpChecksum,
+            _ => DropReason::TcpHeader,
+        })?;
+        let key = FlowKey {
+            guest: Endpoint::v4(packet.source, segment.source_port()),
+            remote: Endpoint::v4(packet.destination, segment.destination_port()),
+            kind: FlowKind::Tcp,
+        };
+        let segment = SegmentIn::new(&segment);
+        let known = collected.last.filter(|(last, _)| *last == key).map(|(_, id)| id);
+        let Some(id) = known.or_else(|| self.table.find(&key)) else {
+            self.on_stray_segment(io, &key, &segment);
+            return Ok(());
+        };
+        collected.last = Some((key, id));
+        // A batch has room for as many segments as it has frames.
+        let _ = collected.segments.push(Pending { id, segment });
+        Ok(())
+    }
+
+    /// What holds for every packet that is routed: a source that can be answered, and a TTL left.
+    fn check_route<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+    ) -> Result<(), DropReason> {
+        if packet.source.is_unspecified() {
+            return Err(DropReason::IpSource);
+        }
+        if packet.ttl <= 1 && !self.config.is_router(packet.destination) {
+            // RFC 1812 5.3.1. What is for the router itself has arrived.
+            let error = Icmpv4Error::TimeExceeded { code: CODE_TTL_EXCEEDED };
+            self.send_icmp_error(io.link, error, None, packet.quoted);
+            return Err(DropReason::TtlExceeded);
+        }
+        Ok(())
+    }
+
+    fn on_packet<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+    ) -> Result<(), DropReason> {
+        match packet.protocol {
+            IpProtocol::Udp => self.on_udp(io, packet),
+            IpProtocol::Icmp => {
+                self.check_route(io, packet)?;
+                self.on_icmp(io, packet)
+            }
+            IpProtocol::Tcp | IpProtocol::Other(_) => {
+                self.check_route(io, packet)?;
+                let code = ipstack::wire::icmpv4::CODE_PROTOCOL_UNREACHABLE;
+                let error = Icmpv4Error::DestinationUnreachable { code, next_hop_mtu: 0 };
+                if !packet.destination.is_broadcast() && !packet.destination.is_multicast() {
+                    self.send_icmp_error(io.link, error, None, packet.quoted);
+                }
+                Err(DropReason::IpProtocol)
+            }
+        }
+    }
+
+    fn on_udp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+    ) -> Result<(), DropReason> {
+        let datagram = UdpDatagram::parse(
+            packet.payload,
+            IpAddr::V4(packet.source),
+            IpAddr::V4(packet.destination),
+            checksum_state(packet.offload),
+        )
+        .map_err(|error| match error {
+            WireError::BadChecksum => DropReason::UdpChecksum,
+            _ => DropReason::UdpHeader,
+        })?;
+        let broadcast =
+            packet.destination.is_broadcast() || packet.destination == self.config.broadcast();
+        if datagram.destination_port() == DHCP_SERVER
+            && (broadcast || packet.destination == self.config.gateway)
+        {
+            return self.on_dhcp(io, packet, datagram.payload());
+        }
+        if broadcast || packet.destination.is_multicast() {
+            return Err(DropReason::IpDestination);
+        }
+        self.check_route(io, packet)?;
+        self.on_guest_udp(io, packet, &datagram);
+        Ok(())
+    }
+
+    fn on_dhcp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+        request: &[u8],
+    ) -> Result<(), DropReason> {
+        let mut buffer = [0; DHCP_REPLY_LEN];
+        let reply = dhcp::respond(io.now, &self.config, &mut self.leases, request, &mut buffer);
+        let reply = match reply {
+            Ok(Some(reply)) => reply,
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(DropReason::Dhcp),
+        };
+        let message = buffer.get(..reply.len).unwrap_or_default();
+        let to = reply.delivery.destination_ip;
+        let mac = reply.delivery.destination_mac.unwrap_or(packet.mac);
+        let source = Endpoint::v4(self.config.gateway, DHCP_SERVER);
+        let sent =
+            self.reply_udp(io, source, Endpoint::v4(to, reply.delivery.port), Some(mac), message);
+        self.stats.counters.dhcp_replies += u64::from(sent);
+        Ok(())
+    }
+
+    /// Sends a UDP datagram of the router's own.
+    fn reply_udp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        from: Endpoint,
+        to: Endpoint,
+        mac: Option<MacAddr>,
+        data: &[u8],
+    ) -> bool {
+        let (source, destination) = (from.ipv4(), to.ipv4());
+        let header = Ipv4Header::new(IpProtocol::Udp, source, destination);
+        let length = data.len().saturating_add(8);
+        self.egress.reply_ip(
+            &self.config,
+            &mut self.stats,
+            io.link,
+            (header, mac),
+            length,
+            |buffer| {
+                let Some((udp, payload)) = buffer.split_first_chunk_mut() else { return };
+                ipstack::wire::UdpHeader {
+                    source_port: from.port,
+                    destination_port: to.port,
+                    payload_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
+                }
+                .emit(udp, IpAddr::V4(source), IpAddr::V4(destination), data);
+                crate::egress::copy_padded(payload, data);
+            },
+        )
+    }
+
+    /// Answers a DNS query that no resolver took.
+    pub(crate) fn answer_servfail<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        key: &FlowKey,
+        query: &[u8],
+    ) {
+        let mut buffer = [0; 512];
+        let Some(length) = dns::servfail(query, &mut buffer) else { return };
+        let answer = buffer.get(..length).unwrap_or_default();
+        let sent = self.reply_udp(io, key.remote, key.guest, None, answer);
+        self.stats.counters.dns_failures += u64::from(sent);
+    }
+
+    fn on_icmp<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Inbound<'_>,
+    ) -> Result<(), DropReason> {
+        let message = Icmpv4Message::parse(packet.payload).map_err(|error| match error {
+            WireError::BadChecksum => DropReason::IcmpChecksum,
+            _ => DropReason::IcmpHeader,
+        })?;
+        match message.kind() {
+            Icmpv4Kind::EchoRequest { ident, sequence } => {
+                self.on_guest_echo(io, packet, (ident, sequence, message.payload()));
+            }
+            Icmpv4Kind::DestinationUnreachable { .. }
+            | Icmpv4Kind::TimeExceeded { .. }
+            | Icmpv4Kind::ParameterProblem { .. } => self.on_guest_icmp_error(io, &message),
+            Icmpv4Kind::EchoReply { .. } | Icmpv4Kind::Other { .. } => {
+                return Err(DropReason::IcmpType);
+            }
+        }
+        Ok(())
+    }
+}
+
+const fn checksum_state(offload: Offload) -> ChecksumState {
+    if offload.checksum_partial { ChecksumState::Partial } else { ChecksumState::Whole }
+}
