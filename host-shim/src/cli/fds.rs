@@ -20,8 +20,9 @@ pub(crate) fn adopt(option: &str, fd: RawFd) -> Result<OwnedFd, Failure> {
     }
     // SAFETY: the number is only handed to fcntl, which answers EBADF if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    fcntl(borrowed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
-        .map_err(|_| wrong("not an open file: open it in the shell, as 3>FILE"))?;
+    fcntl(borrowed, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|_| {
+        wrong(&format!("not open: open it in the shell, as {fd}>FILE or {fd}<FILE"))
+    })?;
     // SAFETY: it is open, and the caller named it for us alone; this runs before the program opens
     // anything of its own, so that the number cannot be one of those.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

@@ -1,5 +1,6 @@
 //! `slirpkit qemu`: a guest of QEMU over a unix socket.
 
+use core::ops::ControlFlow;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Qemu) -> Result<ExitCode, Failure> {
         }
     };
     let mut session = setup.serve(wire, mtu)?;
-    listener.as_ref().map_or(Ok(()), |listener| session.watch(listener))?;
+    listener.as_ref().map_or(Ok(()), |listener| session.watch(listener)).map_err(failed)?;
     // The directories on the way to the socket, and to the peer's, may be another user's.
     sandbox::drop_rights(CapabilitySet::DAC_OVERRIDE);
     log::info!("give QEMU {}", options(path, args.dgram.as_deref()));
@@ -52,10 +53,10 @@ pub(crate) fn run(args: &Qemu) -> Result<ExitCode, Failure> {
     session.run_until_asked_to_end(|session, event| match (event, &listener) {
         (Event::LinkLost(error), _) => {
             log::info!("{error}");
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         }
-        (Event::Watched, Some(listener)) => accept(session, listener),
-        _ => Ok(()),
+        (Event::Watched, Some(listener)) => accept(session, listener).map(ControlFlow::Continue),
+        _ => Ok(ControlFlow::Continue(())),
     })?;
     if args.common.stats {
         session.print_stats();

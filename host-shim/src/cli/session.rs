@@ -1,5 +1,7 @@
 //! A NAT in service, and what happens besides its traffic.
 
+use core::ops::ControlFlow;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use host_shim::link::absent::AbsentLink;
@@ -107,10 +109,7 @@ impl Setup {
         let nat = Nat::new(self.config, secret, self.sizes.allocate())
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let host = OsHost::new(&HostOptions::default()).map_err(set_up)?;
-        let wire = match self.capture.take() {
-            Some(capture) => wire.captured(capture),
-            None => wire,
-        };
+        let wire = wire.captured(&mut self.capture);
         let mut runner = Runner::new(nat, host, wire).map_err(set_up)?;
         for rule in &self.forwards {
             runner.add_forward(*rule).map_err(|error| refused(rule, error))?;
@@ -122,10 +121,14 @@ impl Setup {
             signals_id,
             ready: self.ready,
             ends: Vec::new(),
-            capture: None,
+            capture: self.capture,
             link_calls_before: 0,
         };
-        self.exit.map_or(Ok(()), |exit| session.end_with(exit))?;
+        if let Some(exit) = self.exit {
+            session.end_with(exit).map_err(|cause| {
+                Failure::Usage(format!("--exit-fd: {cause}; it must be a pipe or a socket"))
+            })?;
+        }
         Ok(session)
     }
 }
@@ -191,10 +194,8 @@ impl Session {
     ///
     /// # Errors
     /// If it cannot be waited for.
-    pub(crate) fn end_with(&mut self, fd: OwnedFd) -> Result<(), Failure> {
-        let id = self.runner.watch(&fd).map_err(|cause| {
-            Failure::of("--exit-fd", format!("{cause}; it must be a pipe or a socket"))
-        })?;
+    pub(crate) fn end_with(&mut self, fd: OwnedFd) -> io::Result<()> {
+        let id = self.runner.watch(&fd)?;
         self.ends.push((id, fd));
         Ok(())
     }
@@ -203,8 +204,8 @@ impl Session {
     ///
     /// # Errors
     /// If it cannot be waited for.
-    pub(crate) fn watch(&mut self, fd: impl AsFd) -> Result<(), Failure> {
-        self.runner.watch(fd).map(drop).map_err(|cause| Failure::of("cannot wait", cause))
+    pub(crate) fn watch(&mut self, fd: impl AsFd) -> io::Result<()> {
+        self.runner.watch(fd).map(drop)
     }
 
     /// Serves the guest until something else happens.
@@ -248,13 +249,14 @@ impl Session {
         ended
     }
 
-    /// Serves the guest until a signal or a hangup ends it.
+    /// Serves the guest until a signal or a hangup ends it, or `other`, which is given the rest of
+    /// what happens.
     ///
     /// # Errors
-    /// If waiting fails, or `other` does, which is given the rest of what happens.
+    /// If waiting or `other` fails.
     pub(crate) fn run_until_asked_to_end(
         &mut self,
-        mut other: impl FnMut(&mut Self, Event) -> Result<(), Failure>,
+        mut other: impl FnMut(&mut Self, Event) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<(), Failure> {
         loop {
             match self.next()? {
@@ -262,7 +264,11 @@ impl Session {
                 Event::Signal(Received { signal: Signal::SIGUSR1, .. }) => self.print_stats(),
                 Event::Signal(_) => {}
                 Event::Hangup => return Ok(()),
-                event => other(self, event)?,
+                event => {
+                    if other(self, event)?.is_break() {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -277,17 +283,14 @@ impl Session {
     /// # Errors
     /// If its descriptor cannot be waited for.
     pub(crate) fn set_link(&mut self, wire: Wire) -> Result<(), Failure> {
-        let wire = match self.capture.take() {
-            Some(capture) => wire.captured(capture),
-            None => wire,
-        };
+        let wire = wire.captured(&mut self.capture);
         let counters = self.runner.link().counters();
         self.link_calls_before += counters.reads + counters.writes;
         let old = self
             .runner
             .replace_link(wire)
             .map_err(|cause| Failure::of("cannot serve the guest", cause))?;
-        self.capture = old.into_capture();
+        self.capture = self.capture.take().or_else(|| old.into_capture());
         Ok(())
     }
 

@@ -31,8 +31,13 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// The same link with its frames written to `capture`.
-    pub(crate) fn captured(self, capture: Capture) -> Self {
+    /// The same link with its frames written to `capture`, if there is one. Without a guest there
+    /// is nothing to write, and it is kept for the next.
+    pub(crate) fn captured(self, capture: &mut Option<Capture>) -> Self {
+        if matches!(self, Self::Absent(_)) {
+            return self;
+        }
+        let Some(capture) = capture.take() else { return self };
         match self {
             Self::Tap(link) => Self::CapturedTap(Captured::new(link, capture)),
             Self::Stream(link) => Self::CapturedStream(Captured::new(link, capture)),

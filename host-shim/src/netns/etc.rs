@@ -5,10 +5,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::Error;
 
@@ -54,15 +58,19 @@ fn lay_over(target: &File, content: &str) -> io::Result<()> {
 /// Replaces /etc by links to its entries and the new file, for a host that has no file to bind
 /// over: none at all, or a link to nowhere.
 fn rebuild_etc(content: &str) -> io::Result<()> {
-    let host_etc = open_path(ETC)?;
+    // Copied before the tmpfs covers it, with what is mounted below: the kernel may have locked
+    // the two together.
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
+    let host_etc = open_tree(CWD, ETC, flags | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
     let names: Vec<_> =
         fs::read_dir(ETC)?.filter_map(|entry| entry.ok().map(|e| e.file_name())).collect();
     mount_tmpfs(ETC)?;
     let host_dir = format!("{ETC}/{HOST_ETC}");
     fs::create_dir(&host_dir)?;
-    bind(&proc_path(&host_etc), &host_dir)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(host_etc, "", CWD, &host_dir, flags)?;
     for name in names.iter().filter(|name| *name != "resolv.conf" && *name != HOST_ETC) {
-        symlink(std::path::Path::new(HOST_ETC).join(name), std::path::Path::new(ETC).join(name))?;
+        symlink(Path::new(HOST_ETC).join(name), Path::new(ETC).join(name))?;
     }
     write_new(content)
 }
@@ -81,15 +89,14 @@ fn mount_tmpfs(at: &str) -> io::Result<()> {
     mount(Some("slirpkit"), at, Some("tmpfs"), flags, Some("mode=0755,size=1m")).map_err(Into::into)
 }
 
-/// Binds `source` and all that is mounted below it.
 fn bind(source: &str, target: &str) -> io::Result<()> {
-    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+    let flags = MsFlags::MS_BIND;
     mount(Some(source), target, None::<&str>, flags, None::<&str>).map_err(Into::into)
 }
 
 fn write_new(content: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(RESOLV_CONF)?;
     // Whatever the umask: the command may be another user.
-    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    file.set_permissions(fs::Permissions::from_mode(0o644))?;
     file.write_all(content.as_bytes())
 }

@@ -154,7 +154,7 @@ fn execute(plan: &Plan) -> Result<Infallible, io::Error> {
 }
 
 fn enter(plan: &Plan, parent: Pid, channel: &Channel) -> Result<Tap, Error> {
-    enter_user_namespace(channel)?;
+    let refusal = enter_user_namespace(channel)?;
     // Only now: the kernel forgets this at some changes of credentials.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)
         .map_err(|errno| Error::new("cannot tie the command's life to ours", errno))?;
@@ -166,6 +166,9 @@ fn enter(plan: &Plan, parent: Pid, channel: &Channel) -> Result<Tap, Error> {
             .hint(&[Errno::EPERM, Errno::EACCES], RESTRICTED)
             .hint(&[Errno::ENOSPC], EXHAUSTED)
     })?;
+    if let Some(errno) = refusal {
+        log::warn!("no user namespace ({}): the command keeps the rights of root", errno.desc());
+    }
     Control::new()?.set_up(&InterfaceName::LOOPBACK)?;
     let tap = tap::open(&InterfaceName::TAP0, Some(&plan.addresses))?;
     sysctl::relax();
@@ -173,17 +176,12 @@ fn enter(plan: &Plan, parent: Pid, channel: &Channel) -> Result<Tap, Error> {
     Ok(tap)
 }
 
-/// Makes a user namespace and waits until its maps are filled.
-fn enter_user_namespace(channel: &Channel) -> Result<(), Error> {
+/// Makes a user namespace and waits until its maps are filled. Root, who can do without, is told
+/// why there is none.
+fn enter_user_namespace(channel: &Channel) -> Result<Option<Errno>, Error> {
     match unshare(CloneFlags::CLONE_NEWUSER) {
         Ok(()) => {}
-        Err(errno) if Uid::effective().is_root() => {
-            log::warn!(
-                "no user namespace ({}): the command keeps the rights of root",
-                errno.desc()
-            );
-            return Ok(());
-        }
+        Err(errno) if Uid::effective().is_root() => return Ok(Some(errno)),
         Err(errno) => {
             return Err(Error::new("cannot make a user namespace", errno)
                 .hint(&[Errno::EPERM, Errno::EACCES], RESTRICTED)
@@ -193,5 +191,6 @@ fn enter_user_namespace(channel: &Channel) -> Result<(), Error> {
     channel
         .report(&Report::UserNamespace)
         .and_then(|()| channel.wait())
+        .map(|()| None)
         .map_err(|cause| Error::new("the user namespace got no maps", cause))
 }

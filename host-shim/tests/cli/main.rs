@@ -1,0 +1,10 @@
+//! The program `slirpkit`, run as its users run it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod attach;
+mod place;
+mod qemu;
+mod run;
+mod usage;
+mod user;
