@@ -1,6 +1,7 @@
 //! SEGMENT ARRIVES (RFC 9293 3.10.7), with the mitigations of RFC 5961.
 
 use super::congestion::Recovery;
+use super::timer::Timer;
 use super::{Connection, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
@@ -72,7 +73,7 @@ impl Connection {
     pub fn on_segment<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         let arrival = match self.state {
             State::Closed => return Arrival::new(Event::None, Fate::Flags),
-            State::SynSent => self.arrives_in_syn_sent(segment),
+            State::SynSent => self.arrives_in_syn_sent(now, segment),
             _ => self.arrives_otherwise(now, segment),
         };
         if self.state != State::Closed {
@@ -87,7 +88,7 @@ impl Connection {
     pub fn settle(&mut self, now: Instant, untaken: u32) -> bool {
         let fin = core::mem::take(&mut self.flags.fin_pending);
         if untaken > 0 {
-            self.rcv_nxt = self.rcv_nxt.minus(untaken + u32::from(fin));
+            self.rcv_nxt = self.rcv_nxt.minus(untaken).minus(u32::from(fin));
             self.flags.ack_owed = true;
             self.duplicates_owed = super::congestion::DUPLICATE_ACK_THRESHOLD;
             return false;
@@ -99,9 +100,10 @@ impl Connection {
     }
 
     /// RFC 9293 3.10.7.3.
-    fn arrives_in_syn_sent<'a>(&mut self, segment: &SegmentIn<'a>) -> Arrival<'a> {
+    fn arrives_in_syn_sent<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         let acknowledges = segment.has(TcpFlags::ACK);
-        if acknowledges && segment.acknowledgment != self.snd_max {
+        let acknowledged = self.snd_max != self.snd_una && segment.acknowledgment == self.snd_max;
+        if acknowledges && !acknowledged {
             return Arrival::new(Event::None, Fate::BadHandshake);
         }
         if segment.has(TcpFlags::RST) {
@@ -119,14 +121,14 @@ impl Connection {
         self.take_syn_options(segment);
         self.snd_wnd = u32::from(segment.window);
         self.max_snd_wnd = self.snd_wnd;
-        (self.snd_wl1, self.snd_wl2) = (segment.sequence, segment.acknowledgment);
+        (self.snd_wl1, self.snd_wl2) = (segment.sequence, self.snd_una);
         if !acknowledges {
             // Simultaneous open (RFC 9293 3.5, figure 8).
             self.state = State::SynReceived;
             self.flags.syn_owed = true;
             return Arrival::new(Event::None, Fate::Taken);
         }
-        self.establish(segment.acknowledgment);
+        self.establish(now, segment.acknowledgment);
         self.flags.ack_owed = true;
         Arrival::new(Event::Established, Fate::Taken)
     }
@@ -154,7 +156,7 @@ impl Connection {
             if !self.flags.connected || segment.acknowledgment != self.snd_max {
                 return Arrival::new(Event::None, Fate::BadHandshake);
             }
-            self.establish(segment.acknowledgment);
+            self.establish(now, segment.acknowledgment);
             event = Event::Established;
         }
         let mut arrival = self.on_ack(now, segment);
@@ -194,17 +196,17 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 3.10.7.4 first check, table 6; with a closed window a segment at its edge still
-    /// counts for its ACK, and so does one octet, which is a probe.
+    /// RFC 9293 3.10.7.4 first check, table 6. A segment at the left edge counts for its ACK even
+    /// if the window is closed, and an empty one at the right edge, too: that is where a guest
+    /// stands that has filled the window while some of it got lost.
     fn is_acceptable(&self, segment: &SegmentIn<'_>) -> bool {
         let window = self.receive_window();
         let first = segment.sequence;
-        let inside = |n: SeqNumber| n.since(self.rcv_nxt) < window;
         let length = segment.len();
-        if first == self.rcv_nxt {
-            return true;
-        }
-        inside(first)
+        let ahead = first.since(self.rcv_nxt);
+        ahead < window
+            || ahead == 0
+            || (length == 0 && ahead == window)
             || (length > 0 && !self.is_old(first, length) && first.is_before(self.rcv_nxt))
     }
 
@@ -223,7 +225,7 @@ impl Connection {
         self.heard();
         if self.state == State::SynReceived {
             if self.ends_simultaneous_open(segment) {
-                self.establish(segment.acknowledgment);
+                self.establish(now, segment.acknowledgment);
                 self.update_window(segment, u32::from(segment.window));
                 self.flags.ack_owed = true;
                 return Arrival::new(Event::Established, Fate::Taken);
@@ -236,6 +238,7 @@ impl Connection {
             self.enter_time_wait(now);
         }
         if segment.is_empty() {
+            self.note_window_probe();
             self.owe_challenge(now);
         } else {
             self.flags.ack_owed = true;
@@ -278,7 +281,12 @@ impl Connection {
         }
     }
 
-    fn establish(&mut self, acknowledgment: SeqNumber) {
+    fn establish(&mut self, now: Instant, acknowledgment: SeqNumber) {
+        self.measure(now, acknowledgment);
+        if self.retries > 0 {
+            self.rtt.lost_syn();
+            self.backoffs = 0;
+        }
         self.state = State::Established;
         self.snd_una = acknowledgment;
         self.snd_nxt = acknowledgment;
@@ -323,6 +331,9 @@ impl Connection {
         let flight = self.snd_max.since(ack);
         let recovery = self.congestion.on_ack(acked, ack, flight, u32::from(self.mss));
         self.flags.retransmit = recovery == Recovery::Retransmit && self.data_outstanding() > 0;
+        if recovery == Recovery::Retransmit && self.is_only_fin_outstanding() {
+            self.snd_nxt = ack;
+        }
         acked
     }
 
@@ -352,21 +363,23 @@ impl Connection {
         let (seq, ack) = (segment.sequence, segment.acknowledgment);
         let newer =
             seq.is_after(self.snd_wl1) || (seq == self.snd_wl1 && !ack.is_before(self.snd_wl2));
-        if !newer {
+        if !newer || ack.is_before(self.snd_una) {
             return;
+        }
+        if self.snd_wnd == 0 && window > 0 && self.timer == Timer::Persist {
+            // What is left to wait for, a better window or an ACK, has another measure.
+            self.timer = Timer::Off;
         }
         self.snd_wnd = window;
         self.max_snd_wnd = self.max_snd_wnd.max(window);
         (self.snd_wl1, self.snd_wl2) = (seq, ack);
-        if window > 0 && self.timer == super::timer::Timer::Persist {
-            self.retries = 0;
-        }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a clock modulo 2^32")]
     fn measure(&mut self, now: Instant, ack: SeqNumber) {
         if self.flags.timing && !ack.is_before(self.rtt_seq) {
             self.flags.timing = false;
+            self.backoffs = 0;
             self.rtt.sample((now.micros() as u32).wrapping_sub(self.rtt_start));
         }
     }
@@ -404,6 +417,7 @@ impl Connection {
             return;
         }
         self.flags.ack_owed = true;
+        self.note_window_probe();
         let known = self.rcv_nxt.since(segment.sequence) as usize;
         let fresh = segment.payload.get(known..).unwrap_or_default();
         let room = self.receive_window() as usize;
@@ -411,11 +425,12 @@ impl Connection {
         arrival.data = data;
         self.rcv_nxt = self.rcv_nxt.plus(length_u32(data));
         if data.is_empty() && !beyond.is_empty() {
-            // A probe of a closed window.
             arrival.fate = Fate::Unacceptable;
         }
         if beyond.is_empty() && segment.has(TcpFlags::FIN) {
+            // A FIN is taken at the edge of a full window, too, and must not turn it inside out.
             self.rcv_nxt = self.rcv_nxt.plus(1);
+            self.rcv_adv = self.rcv_adv.max(self.rcv_nxt);
             self.flags.fin_pending = true;
         }
     }

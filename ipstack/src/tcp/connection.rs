@@ -113,6 +113,10 @@ pub struct Connection {
     pub(super) rcv_shift: u8,
     /// Timeouts or probes since the guest was last heard.
     pub(super) retries: u8,
+    /// Retransmission timeouts since the last measurement of the round trip. An ACK of something
+    /// sent twice resets `retries` and not this, or a guest slower than the timeout would never be
+    /// measured (Karn; RFC 6298 5.5).
+    pub(super) backoffs: u8,
     /// Duplicate ACKs owed besides the ordinary one.
     pub(super) duplicates_owed: u8,
 }
@@ -135,6 +139,8 @@ pub(super) struct Flags {
     pub(super) host_end: bool,
     /// The host's side has failed; the guest is reset once it has what came before.
     pub(super) host_failed: bool,
+    /// The host has lost bytes that the guest may need again: the guest is reset at once.
+    pub(super) bytes_lost: bool,
     pub(super) fin_sent: bool,
     /// A FIN was taken in this batch, and its effect waits for `settle`.
     pub(super) fin_pending: bool,
@@ -201,6 +207,7 @@ impl Connection {
             snd_shift: 0,
             rcv_shift: limits.window_scale.min(14),
             retries: 0,
+            backoffs: 0,
             duplicates_owed: 0,
         }
     }
@@ -284,6 +291,11 @@ impl Connection {
     pub(super) const fn data_outstanding(&self) -> u32 {
         let all = self.snd_max.since(self.snd_una);
         if self.flags.fin_sent { all.saturating_sub(1) } else { all }
+    }
+
+    /// Whether a FIN, and no text, waits for its ACK.
+    pub(super) const fn is_only_fin_outstanding(&self) -> bool {
+        self.flags.fin_sent && self.snd_max.since(self.snd_una) == 1
     }
 
     /// Forgets the connection.

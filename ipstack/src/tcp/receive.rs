@@ -10,6 +10,16 @@ impl Connection {
         self.rcv_limit_max = self.rcv_limit_max.max(bytes);
     }
 
+    /// The guest asks whether its closed window is still closed. It has waited for its persist
+    /// timer, and in that time nothing better came: what is promised now, be it less than a segment
+    /// or than half of what was promised once, is then the measure of what is worthwhile.
+    pub(super) const fn note_window_probe(&mut self) {
+        let offered = self.receive_window() >> self.window_shift();
+        if offered == 0 && self.rcv_limit > 0 {
+            self.rcv_limit_max = self.rcv_limit;
+        }
+    }
+
     /// Bytes the guest may send now.
     #[must_use]
     pub const fn receive_window(&self) -> u32 {
@@ -19,8 +29,8 @@ impl Connection {
     /// Whether the guest may send less than half of what it could at best, so that it is time to
     /// look for more room.
     #[must_use]
-    pub const fn is_receive_limited(&self) -> bool {
-        self.receive_window() < self.rcv_limit_max / 2
+    pub fn is_receive_limited(&self) -> bool {
+        self.receive_window() < self.most_promised() / 2
     }
 
     /// Whether that will still be so after the next segment to the guest.
@@ -28,7 +38,7 @@ impl Connection {
     pub fn stays_receive_limited(&self) -> bool {
         let grows = self.window_gain() >= self.worthwhile_gain();
         let window = if grows { self.rcv_limit } else { self.receive_window() };
-        window < self.rcv_limit_max / 2
+        window < self.most_promised() / 2
     }
 
     /// Whether the guest is to be told that there is room again. It is told when its window has
@@ -49,7 +59,22 @@ impl Connection {
 
     /// How much further the right edge could be offered than it was.
     fn window_gain(&self) -> u32 {
-        self.rcv_limit.saturating_sub(self.receive_window())
+        self.rcv_limit.min(self.largest_window()).saturating_sub(self.receive_window())
+    }
+
+    /// The largest window that the header can say.
+    fn largest_window(&self) -> u32 {
+        u32::from(u16::MAX) << self.window_shift()
+    }
+
+    /// The most ever promised, as far as the header can say it.
+    fn most_promised(&self) -> u32 {
+        self.rcv_limit_max.min(self.largest_window())
+    }
+
+    /// The window of a SYN is never scaled (RFC 7323 2.2).
+    const fn window_shift(&self) -> u8 {
+        if self.state.is_synchronized() { self.rcv_shift } else { 0 }
     }
 
     /// Silly window avoidance: the edge moves by at least one segment or a quarter of the most ever
@@ -57,15 +82,15 @@ impl Connection {
     /// of a large MTU. RFC 9293 3.8.6.2.2 recommends half; a quarter is less than the third of its
     /// buffer at which a host says that it is writable, so that no window stays shut after that.
     fn worthwhile_gain(&self) -> u32 {
-        u32::from(self.offered_mss).min(self.rcv_limit_max / 4).max(1)
+        u32::from(self.offered_mss).min(self.most_promised() / 4).max(1)
     }
 
     /// The window field of the next segment, after moving the edge as far as is worthwhile. A
     /// duplicate ACK keeps the edge, since with another window it would not count as one.
     #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
     pub(super) fn advertise_window(&mut self, duplicate: bool) -> u16 {
-        let shift = if self.state.is_synchronized() { self.rcv_shift } else { 0 };
-        let largest = u32::from(u16::MAX) << shift;
+        let largest = self.largest_window();
+        let shift = self.window_shift();
         if !duplicate && self.window_gain() >= self.worthwhile_gain() {
             self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(largest));
         }
@@ -79,8 +104,7 @@ impl Connection {
         field as u16
     }
 
-    /// The window of a SYN is never scaled (RFC 7323 2.2), and our own SYN has no receive sequence
-    /// space yet.
+    /// The window of a SYN. Our own SYN has no receive sequence space yet.
     #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
     pub(super) fn syn_window(&mut self) -> u16 {
         let window = self.rcv_limit.min(u32::from(u16::MAX));

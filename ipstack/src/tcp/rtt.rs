@@ -5,6 +5,9 @@ use core::time::Duration;
 /// The timeout before the first measurement (RFC 6298 2.1).
 const INITIAL_RTO_MICROS: u32 = 1_000_000;
 
+/// The timeout for the first data after a SYN that had to be sent again (RFC 6298 5.7).
+const AFTER_LOST_SYN_MICROS: u32 = 3_000_000;
+
 /// The floor. RFC 6298 2.4 asks for one second, meant for the open Internet; the guest is on a
 /// local link, where the only long delay is its own delayed ACK, at most 200 ms in practice.
 const MIN_RTO_MICROS: u32 = 200_000;
@@ -15,12 +18,14 @@ const MAX_RTO_MICROS: u32 = 60_000_000;
 /// Smoothed round-trip time and its variation, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RttEstimator {
+    /// 0 before the first measurement.
     srtt: u32,
+    /// Before the first measurement, the timeout itself.
     rttvar: u32,
 }
 
 impl RttEstimator {
-    pub(super) const NEW: Self = Self { srtt: 0, rttvar: 0 };
+    pub(super) const NEW: Self = Self { srtt: 0, rttvar: INITIAL_RTO_MICROS };
 
     /// Takes one measurement, which by Karn's rule is of a segment sent only once.
     pub(super) fn sample(&mut self, micros: u32) {
@@ -34,10 +39,17 @@ impl RttEstimator {
         }
     }
 
-    /// The timeout after `backoffs` timeouts without an answer.
+    /// The handshake is done, and a SYN had to be sent again.
+    pub(super) fn lost_syn(&mut self) {
+        if self.srtt == 0 {
+            self.rttvar = AFTER_LOST_SYN_MICROS;
+        }
+    }
+
+    /// The timeout doubled `backoffs` times.
     pub(super) fn timeout(&self, backoffs: u8) -> Duration {
         let base = if self.srtt == 0 {
-            INITIAL_RTO_MICROS
+            self.rttvar
         } else {
             self.srtt.saturating_add(self.rttvar.saturating_mul(4)).max(MIN_RTO_MICROS)
         };

@@ -89,7 +89,7 @@ impl Connection {
     const fn host_failure_is_due(&self) -> bool {
         self.flags.host_failed
             && !self.is_done_with_host()
-            && (self.is_half_open() || self.data_outstanding() == 0)
+            && (self.is_half_open() || self.flags.bytes_lost || self.data_outstanding() == 0)
     }
 
     fn transmit_syn(&mut self, now: Instant) -> Transmit {
@@ -102,6 +102,8 @@ impl Connection {
         let answered = self.state == State::SynReceived;
         if self.snd_max == self.snd_una {
             self.start_timing(now, self.snd_una.plus(1));
+        } else {
+            self.flags.timing = false;
         }
         self.snd_nxt = self.snd_una.plus(1);
         self.snd_max = self.snd_nxt;
@@ -117,31 +119,39 @@ impl Connection {
     }
 
     fn transmit_data(&mut self) -> Option<Transmit> {
-        let outstanding = self.data_outstanding();
-        let mss = u32::from(self.mss);
-        if self.flags.retransmit || self.flags.probe {
-            return self.transmit_out_of_turn(outstanding, mss);
+        if self.is_out_of_turn() {
+            return self.transmit_out_of_turn();
         }
-        if !self.has_data() || self.is_window_limited() {
+        // A probe of a window that is open, but not worthwhile, fills it
+        // (RFC 9293 3.8.6.2.1, the override timeout).
+        let probe = core::mem::take(&mut self.flags.probe);
+        if !self.has_data() || (self.is_window_limited() && !probe) {
             return None;
         }
         let offset = self.snd_nxt.since(self.snd_una);
         // Nothing goes between the last byte and a FIN that was sent behind it.
-        let most = if self.flags.fin_sent { outstanding.saturating_sub(offset) } else { u32::MAX };
+        let most = if self.flags.fin_sent {
+            self.data_outstanding().saturating_sub(offset)
+        } else {
+            u32::MAX
+        };
+        self.flags.probe = probe;
         Some(Transmit::Data { offset, limit: self.usable_window().min(most) })
     }
 
-    /// The first unacknowledged segment again, or a zero-window probe: at least one octet, new if
-    /// there is no old one (RFC 9293 3.8.6.1).
-    fn transmit_out_of_turn(&mut self, outstanding: u32, mss: u32) -> Option<Transmit> {
-        let new = self.flags.readable && !self.flags.host_end;
+    /// Whether the next text begins at `snd_una`, wherever `snd_nxt` is.
+    fn is_out_of_turn(&self) -> bool {
+        self.flags.retransmit || (self.flags.probe && self.usable_window() == 0)
+    }
+
+    /// The first unacknowledged segment again, or a zero-window probe: one octet, new if there is
+    /// no old one (RFC 9293 3.8.6.1).
+    fn transmit_out_of_turn(&mut self) -> Option<Transmit> {
+        let outstanding = self.data_outstanding();
         let limit = if self.flags.retransmit {
-            outstanding.min(mss)
-        } else if outstanding > 0 || new {
-            let most = if new { mss } else { outstanding.min(mss) };
-            self.usable_window().min(most).max(1)
+            outstanding.min(u32::from(self.mss))
         } else {
-            0
+            u32::from(outstanding > 0 || self.expects_new_data())
         };
         if limit == 0 {
             self.flags.retransmit = false;
@@ -153,7 +163,12 @@ impl Connection {
 
     /// Whether there may be bytes to send at `snd_nxt`.
     fn has_data(&self) -> bool {
-        self.resends() || (self.flags.readable && !self.flags.host_end)
+        self.resends() || self.expects_new_data()
+    }
+
+    /// Whether the host may have bytes beyond what was peeked.
+    const fn expects_new_data(&self) -> bool {
+        self.flags.readable && !self.flags.host_end
     }
 
     /// Whether the bytes at `snd_nxt` were sent before.
@@ -225,23 +240,25 @@ impl Connection {
         Transmit::Segment(header)
     }
 
-    /// SEG.SEQ of a segment without text: what the guest expects next. A guest whose window is
-    /// closed has not taken the octet of a probe.
+    /// SEG.SEQ of a segment without text: what the guest expects next. A guest that has closed or
+    /// shrunk its window has not taken what lies beyond its edge, as the octet of a probe, and
+    /// would not look at an ACK from there.
     const fn ack_sequence(&self) -> SeqNumber {
-        if self.snd_wnd == 0 { self.snd_una } else { self.snd_max }
+        let edge = self.snd_una.plus(self.snd_wnd);
+        if self.is_half_open() || !self.snd_max.is_after(edge) { self.snd_max } else { edge }
     }
 
     /// `length` bytes were peeked where [`Transmit::Data`] asked; `end` says that the host's stream
     /// ends behind them, `drained` that nothing more is there now. Returns the segment's header.
     pub fn data_sent(&mut self, now: Instant, length: u32, drained: bool, end: bool) -> SegmentOut {
-        let out_of_turn = self.flags.retransmit || self.flags.probe;
+        let out_of_turn = self.is_out_of_turn();
+        self.flags.retransmit = false;
+        self.flags.probe = false;
         let mut flags = TcpFlags::ACK;
         if drained || end {
             flags = flags.with(TcpFlags::PSH);
         }
         if out_of_turn {
-            self.flags.retransmit = false;
-            self.flags.probe = false;
             self.flags.timing = false;
             self.snd_max = self.snd_max.max(self.snd_una.plus(length));
             let header = self.header(self.snd_una, flags);
@@ -273,25 +290,25 @@ impl Connection {
 
     /// There was nothing to peek where [`Transmit::Data`] asked.
     pub fn host_drained(&mut self) {
-        self.flags.readable = false;
-        self.flags.retransmit = false;
-        self.flags.probe = false;
-        // Bytes that were sent can't be gone; should a host lose them all the same, the guest
-        // is not sent others in their place.
-        if self.resends() {
-            self.flags.host_failed = true;
-        }
+        self.note_end(false);
     }
 
     /// The host's stream ends where [`Transmit::Data`] asked.
     pub fn host_ended(&mut self) {
-        if self.resends() {
-            self.host_drained();
-        } else {
-            self.flags.readable = false;
-            self.flags.probe = false;
-            self.flags.host_end = true;
-        }
+        self.note_end(true);
+    }
+
+    /// Bytes that were sent can't be gone. Should a host lose them all the same, the guest is not
+    /// sent others in their place.
+    fn note_end(&mut self, end: bool) {
+        let again =
+            if self.is_out_of_turn() { self.data_outstanding() > 0 } else { self.resends() };
+        self.flags.readable = false;
+        self.flags.retransmit = false;
+        self.flags.probe = false;
+        self.flags.host_end |= end && !again;
+        self.flags.host_failed |= again;
+        self.flags.bytes_lost |= again;
     }
 
     /// Ends the connection at once; returns the reset for the guest.

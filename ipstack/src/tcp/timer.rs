@@ -83,13 +83,19 @@ impl Connection {
     /// counts towards no timeout.
     pub fn postpone(&mut self, now: Instant) {
         if matches!(self.timer, Timer::Retransmit | Timer::Persist) {
-            self.deadline = now.after(self.rtt.timeout(self.retries));
+            self.deadline = now.after(self.interval());
         }
     }
 
     /// Gives whoever is waited for one more chance, since the clock has jumped.
     pub fn forgive(&mut self, now: Instant) {
         self.deadline = now.after(self.rtt.timeout(u8::MAX));
+    }
+
+    /// Time until the next retransmission or probe.
+    fn interval(&self) -> Duration {
+        let doublings = if self.timer == Timer::Persist { self.retries } else { self.backoffs };
+        self.rtt.timeout(doublings)
     }
 
     /// Whether what the timer waits for is an answer of the guest to something sent.
@@ -127,6 +133,7 @@ impl Connection {
         trace!("retransmission timeout at {}", self.snd_una.0);
         let first = self.retries == 0;
         self.retries += 1;
+        self.backoffs = self.backoffs.saturating_add(1);
         self.flags.timing = false;
         self.flags.retransmit = false;
         if self.is_half_open() {
@@ -136,7 +143,7 @@ impl Connection {
             self.congestion.on_timeout(first, self.snd_max, flight, u32::from(self.mss));
             self.snd_nxt = self.snd_una;
         }
-        self.set_timer(Timer::Retransmit, now.after(self.rtt.timeout(self.retries)));
+        self.set_timer(Timer::Retransmit, now.after(self.interval()));
         TimerOutcome::Retransmit
     }
 
@@ -146,8 +153,12 @@ impl Connection {
             return TimerOutcome::GiveUp;
         }
         self.retries += 1;
-        self.flags.probe = true;
-        self.set_timer(Timer::Persist, now.after(self.rtt.timeout(self.retries)));
+        if self.is_only_fin_outstanding() {
+            self.snd_nxt = self.snd_una;
+        } else {
+            self.flags.probe = true;
+        }
+        self.set_timer(Timer::Persist, now.after(self.interval()));
         TimerOutcome::Probe
     }
 
@@ -156,7 +167,8 @@ impl Connection {
     pub(super) fn heard(&mut self) {
         match self.timer {
             Timer::Persist => self.retries = self.retries.min(ANSWERED_PROBE_RETRIES),
-            Timer::Idle => self.retries = 0,
+            // The wait begins anew.
+            Timer::Idle => self.timer = Timer::Off,
             Timer::Off | Timer::Connect | Timer::Retransmit | Timer::TimeWait => {}
         }
     }
@@ -178,24 +190,22 @@ impl Connection {
             return;
         }
         let outstanding = self.snd_max != self.snd_una;
-        let closed = self.snd_wnd == 0 && self.data_outstanding() > 0;
-        if outstanding && !closed {
-            if progress || self.timer != Timer::Retransmit {
-                self.set_timer(Timer::Retransmit, now.after(self.rtt.timeout(self.retries)));
-            }
+        // A SYN goes out before any window is known.
+        let closed = self.snd_wnd == 0 && !self.is_half_open();
+        let (timer, delay) = if outstanding && !closed {
+            (Timer::Retransmit, self.rtt.timeout(self.backoffs))
         } else if outstanding || self.is_blocked() {
-            if self.timer != Timer::Persist {
-                let delay = if self.snd_wnd == 0 {
-                    self.rtt.timeout(self.retries)
-                } else {
-                    OVERRIDE_TIMEOUT
-                };
-                self.set_timer(Timer::Persist, now.after(delay));
-            }
+            (Timer::Persist, if closed { self.rtt.timeout(0) } else { OVERRIDE_TIMEOUT })
+        } else if self.state == State::FinWait2 {
+            (Timer::Idle, FIN_WAIT_2_IDLE)
         } else {
-            let idle =
-                if self.state == State::FinWait2 { FIN_WAIT_2_IDLE } else { KEEP_ALIVE_IDLE };
-            self.set_timer(Timer::Idle, now.after(idle));
+            (Timer::Idle, KEEP_ALIVE_IDLE)
+        };
+        if self.timer != timer {
+            self.retries = 0;
+        } else if !(progress && timer == Timer::Retransmit) {
+            return;
         }
+        self.set_timer(timer, now.after(delay));
     }
 }
