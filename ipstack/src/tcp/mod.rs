@@ -40,6 +40,9 @@ mod send;
 mod seq;
 mod timer;
 
+#[cfg(test)]
+mod tests;
+
 pub use arrives::{Arrival, Event, Fate};
 pub use connection::{Connection, Limits, MIN_MSS, State};
 pub use isn::initial_sequence_number;
