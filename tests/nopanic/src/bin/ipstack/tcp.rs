@@ -64,6 +64,7 @@ fn step(connection: &mut Connection) {
         9 => connection.postpone(now),
         10 => keep(connection.on_timer(now)),
         11 => transmit(connection),
+        12 => connection.forgive(now),
         _ => observe(connection),
     }
 }
@@ -88,6 +89,8 @@ fn observe(connection: &Connection) {
     keep((connection.state(), connection.state().is_synchronized(), connection.mss()));
     keep((connection.is_host_connected(), connection.is_half_open()));
     keep((connection.is_done_with_host(), connection.is_window_limited()));
+    keep((connection.sent_up_to(), connection.guest_isn()));
+    keep((connection.is_receive_limited(), connection.stays_receive_limited()));
     keep((connection.receive_window(), connection.owes_window_update()));
     keep((connection.deadline(), connection.awaits_guest()));
 }

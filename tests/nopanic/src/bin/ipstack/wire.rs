@@ -23,7 +23,8 @@ pub(crate) fn parse() {
 }
 
 fn ipv4() {
-    let Ok(packet) = Ipv4Packet::parse(any_bytes()) else { return };
+    let parse = if any() { Ipv4Packet::parse } else { Ipv4Packet::parse_quoted };
+    let Ok(packet) = parse(any_bytes()) else { return };
     keep((packet.tos(), packet.ecn(), packet.total_len(), packet.identification()));
     keep((packet.dont_fragment(), packet.more_fragments(), packet.fragment_offset()));
     keep((packet.is_fragment(), packet.ttl(), u8::from(packet.protocol())));
@@ -108,6 +109,7 @@ fn any_ipv4_header() -> Ipv4Header {
 }
 
 fn emit_icmpv4(buffer: &mut [u8]) {
+    icmpv4::set_echo_ident(buffer, any(), any());
     keep(icmpv4::emit_echo(buffer, any(), any(), any(), any_bytes()));
     let error = one_of(
         Icmpv4Error::DestinationUnreachable { code: any(), next_hop_mtu: any() },

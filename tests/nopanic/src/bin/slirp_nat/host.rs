@@ -152,7 +152,8 @@ macro_rules! shared_calls {
 
         fn datagram_error(&mut self, token: Token) -> Option<DatagramError> {
             keep(token);
-            let error = DatagramError { error: error(), offender: any(), remote: any() };
+            let error =
+                DatagramError { error: error(), offender: any(), remote: any(), quoted: any() };
             if any() { Some(error) } else { None }
         }
     };
