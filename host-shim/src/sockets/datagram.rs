@@ -272,10 +272,11 @@ impl Datagram {
         }
         let bytes = message.bytes;
         let (Some(remote), Some((error, offender))) = (remote, found) else { return Ok(None) };
-        if self.raw.as_ref().is_some_and(|raw| !raw.is_own_request(quoted.get(..bytes))) {
+        let quoted = (bytes >= QUOTED_BYTES).then_some(quoted);
+        if self.raw.as_ref().is_some_and(|raw| !raw.is_own_request(quoted.as_ref())) {
             return Ok(None);
         }
-        Ok(Some(DatagramError { error, offender, remote }))
+        Ok(Some(DatagramError { error, offender, remote, quoted }))
     }
 }
 

@@ -68,8 +68,8 @@ impl RawPing {
     }
 
     /// Whether an error quotes a request of this flow.
-    pub(super) fn is_own_request(&self, quoted: Option<&[u8]>) -> bool {
-        self.identifier.is_some() && quoted.and_then(identifier) == self.identifier
+    pub(super) fn is_own_request(&self, quoted: Option<&[u8; 8]>) -> bool {
+        self.identifier.is_some() && quoted.and_then(|quoted| identifier(quoted)) == self.identifier
     }
 }
 
