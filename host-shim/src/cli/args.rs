@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, ArgGroup, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ArgGroup, CommandFactory as _, Parser, Subcommand};
 use slirp_nat::{Forward, MAX_MTU, MIN_MTU};
 
 use super::cidr::Cidr;
@@ -197,10 +197,8 @@ impl Subcommands {
 /// # Errors
 /// One line that says what is wrong, or the text that was asked for by `--help` or `--version`.
 pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Failure> {
-    let args = Args::command()
-        .try_get_matches_from(line)
-        .and_then(|matches| Args::from_arg_matches(&matches))
-        .map_err(|error| explain(&error))?;
+    let line: Vec<OsString> = line.into_iter().collect();
+    let args = Args::try_parse_from(&line).map_err(|error| explain(&error, &line))?;
     check(args.command.common())?;
     Ok(args)
 }
@@ -237,8 +235,8 @@ fn usage(option: &str, what: &str) -> Failure {
     Failure::Usage(format!("{option}: {what}"))
 }
 
-/// One line out of clap's several.
-fn explain(error: &clap::Error) -> Failure {
+/// One line out of clap's several, for the command `line`.
+fn explain(error: &clap::Error, line: &[OsString]) -> Failure {
     let text = error.render().to_string();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Failure::Help(text);
@@ -251,9 +249,13 @@ fn explain(error: &clap::Error) -> Failure {
     // The first paragraph says what is wrong; tips and usage follow it.
     let words =
         text.lines().take_while(|line| !line.trim().is_empty()).flat_map(str::split_whitespace);
-    let line = words.collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    Failure::Usage(format!("{line}; see 'slirpkit --help'"))
+    let what = words.collect::<Vec<_>>().join(" ");
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    let command = Args::command();
+    let named = |word: &OsString| word.to_str().and_then(|name| command.find_subcommand(name));
+    let place = line.get(1).and_then(named).map_or("", clap::Command::get_name);
+    let see = ["slirpkit", place, "--help"].into_iter().filter(|word| !word.is_empty());
+    Failure::Usage(format!("{what}; see '{}'", see.collect::<Vec<_>>().join(" ")))
 }
 
 #[cfg(test)]

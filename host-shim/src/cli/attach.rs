@@ -61,7 +61,7 @@ enum End<'a> {
 impl<'a> End<'a> {
     /// Lets the session wait for it.
     fn watch(self, session: &mut Session) -> Result<Option<Removal<'a>>, Failure> {
-        let failed = |cause: io::Error| Failure::of("cannot wait for the namespace's end", cause);
+        let failed = |cause: io::Error| Failure::io("cannot wait for the namespace's end", cause);
         match self {
             Self::Process(process) => session.end_with(process).map(|()| None).map_err(failed),
             Self::Path(changes, path) => {
@@ -98,12 +98,12 @@ fn watch_path(path: &Path) -> Result<Inotify, Failure> {
         .and_then(|changes| {
             changes.add_watch(directory.unwrap_or(Path::new(".")), gone).map(|_| changes)
         })
-        .map_err(|errno| Failure::of(format!("cannot watch {}", path.display()), errno.desc()))
+        .map_err(|errno| Failure::io(format!("cannot watch {}", path.display()), errno))
 }
 
 /// Becomes readable when the process ends (pidfd_open(2)).
 fn watch_process(pid: i32) -> Result<OwnedFd, Failure> {
-    let failed = |cause: io::Error| Failure::of(format!("cannot watch process {pid}"), cause);
+    let failed = |cause: io::Error| Failure::io(format!("cannot watch process {pid}"), cause);
     let id = Pid::from_raw(pid).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
     pidfd_open(id, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))
 }

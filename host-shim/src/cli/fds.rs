@@ -33,7 +33,7 @@ pub(crate) fn adopt(option: &str, fd: RawFd) -> Result<OwnedFd, Failure> {
 /// # Errors
 /// What the write reports.
 pub(crate) fn announce(fd: OwnedFd) -> Result<(), Failure> {
-    File::from(fd).write_all(b"1").map_err(|cause| Failure::of("cannot write to --ready-fd", cause))
+    File::from(fd).write_all(b"1").map_err(|cause| Failure::io("cannot write to --ready-fd", cause))
 }
 
 /// Whether a descriptor that is readable is at its end: the other side closed, or the process of a

@@ -16,7 +16,7 @@ mod unix;
 mod wire;
 
 use core::fmt;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use crate::netns;
@@ -39,12 +39,17 @@ impl Failure {
         Self::Failed(format!("{action}: {cause}"))
     }
 
+    /// A failure of `action`, for the reason that the system gives.
+    pub(crate) fn io(action: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
+        Self::of(action, netns::describe(&cause.into()))
+    }
+
     /// Prints it, and says with which status to exit.
     fn report(&self) -> ExitCode {
         match self {
             Self::Help(text) => {
                 // A reader that has gone, as `| head`, is no failure.
-                let _ = std::io::stdout().write_all(text.as_bytes());
+                let _ = io::stdout().write_all(text.as_bytes());
                 ExitCode::SUCCESS
             }
             Self::Usage(line) => {

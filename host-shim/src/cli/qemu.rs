@@ -15,6 +15,7 @@ use super::args::{QEMU_MTU, Qemu};
 use super::session::{Event, Session, Setup};
 use super::wire::Wire;
 use super::{Failure, sandbox, unix};
+use crate::netns::describe;
 
 /// Serves guests, one after the other, until a signal or a hangup.
 ///
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &Qemu) -> Result<ExitCode, Failure> {
         } else {
             ""
         };
-        Failure::of(format!("cannot make the socket {}", path.display()), format!("{cause}{hint}"))
+        Failure::of(format!("cannot make the socket {}", path.display()), format!("{}{hint}", describe(&cause)))
     };
     // Names are bound to variables so that they live, and are removed, with the session.
     let (listener, wire, _name) = match &args.dgram {
@@ -79,7 +80,7 @@ fn accept(session: &mut Session, listener: &UnixListener) -> Result<(), Failure>
     }
     log::info!("a guest has connected");
     let link = StreamLink::new(socket.into())
-        .map_err(|cause| Failure::of("cannot serve the guest", cause))?;
+        .map_err(|cause| Failure::io("cannot serve the guest", cause))?;
     session.set_link(Wire::Stream(link))
 }
 

@@ -19,6 +19,7 @@ use super::args::Common;
 use super::signals::{Received, Signals};
 use super::wire::Wire;
 use super::{Failure, fds, forward, resolv, stats};
+use crate::netns::describe;
 
 /// Bytes kept of each frame of a capture: all.
 const SNAPLEN: u32 = 256 << 10;
@@ -64,7 +65,7 @@ impl Setup {
         sizes.forwards = common.forward.len();
         let create = |path: &std::path::PathBuf| {
             Capture::create(path, SNAPLEN)
-                .map_err(|cause| Failure::of(format!("cannot write {}", path.display()), cause))
+                .map_err(|cause| Failure::io(format!("cannot write {}", path.display()), cause))
         };
         Ok(Self {
             config: configuration(common, &host_resolv_conf),
@@ -100,7 +101,7 @@ impl Setup {
     /// What the NAT or the host reports.
     pub(crate) fn serve(mut self, wire: Wire, mtu: u16) -> Result<Session, Failure> {
         self.config.mtu = mtu.clamp(MIN_MTU, MAX_MTU);
-        let set_up = |cause| Failure::of("cannot set up the NAT", cause);
+        let set_up = |cause: io::Error| Failure::io("cannot set up the NAT", cause);
         match limits::raise_descriptor_limit() {
             Ok(limit) => log::info!("up to {} flows and {limit} open files", self.sizes.flows),
             Err(cause) => log::warn!("cannot raise the limit of open files: {cause}"),
@@ -126,7 +127,7 @@ impl Setup {
         };
         if let Some(exit) = self.exit {
             session.end_with(exit).map_err(|cause| {
-                Failure::Usage(format!("--exit-fd: {cause}; it must be a pipe or a socket"))
+                Failure::Usage(format!("--exit-fd: {}; it must be a pipe or a socket", describe(&cause)))
             })?;
         }
         Ok(session)
@@ -289,14 +290,14 @@ impl Session {
         let old = self
             .runner
             .replace_link(wire)
-            .map_err(|cause| Failure::of("cannot serve the guest", cause))?;
+            .map_err(|cause| Failure::io("cannot serve the guest", cause))?;
         self.capture = self.capture.take().or_else(|| old.into_capture());
         Ok(())
     }
 
     fn drop_link(&mut self) -> Result<(), Failure> {
         let absent =
-            AbsentLink::new().map_err(|cause| Failure::of("cannot wait for a guest", cause))?;
+            AbsentLink::new().map_err(|cause| Failure::io("cannot wait for a guest", cause))?;
         self.set_link(Wire::Absent(absent))
     }
 

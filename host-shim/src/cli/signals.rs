@@ -49,7 +49,7 @@ impl Signals {
     /// # Errors
     /// If the process is out of descriptors.
     pub(crate) fn queue() -> Result<Self, Failure> {
-        let failed = |errno: nix::errno::Errno| Failure::of("cannot handle signals", errno.desc());
+        let failed = |errno: nix::errno::Errno| Failure::io("cannot handle signals", errno);
         // An ignored SIGCHLD, which is inherited, would lose the command's exit status.
         // SAFETY: the default action is no code of ours.
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(failed)?;

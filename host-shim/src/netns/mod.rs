@@ -79,10 +79,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.action)?;
-        match (self.errno(), &self.cause) {
-            (Some(errno), _) => write!(f, ": {}", errno.desc())?,
-            (None, Some(cause)) => write!(f, ": {cause}")?,
-            (None, None) => {}
+        if let Some(cause) = &self.cause {
+            write!(f, ": {}", describe(cause))?;
         }
         self.hint.map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
@@ -91,6 +89,14 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         self.cause.as_ref().map(|cause| cause as &(dyn core::error::Error + 'static))
+    }
+}
+
+/// What the system says about an error, without its number.
+pub(crate) fn describe(cause: &io::Error) -> String {
+    match cause.raw_os_error() {
+        Some(errno) => Errno::from_raw(errno).desc().to_owned(),
+        None => cause.to_string(),
     }
 }
 

@@ -23,24 +23,24 @@ fn a_wrong_command_line_is_status_2() {
     assert_complains(
         &["run", "--mtu", "67", "--", "true"],
         2,
-        "slirpkit: invalid value '67' for '--mtu <BYTES>': 67 is not in 68..=65521; see 'slirpkit --help'",
+        "slirpkit: invalid value '67' for '--mtu <BYTES>': 67 is not in 68..=65521; see 'slirpkit run --help'",
     );
     assert_complains(
         &["run", "--cidr", "10.0.2.0/26", "--", "true"],
         2,
         "slirpkit: invalid value '10.0.2.0/26' for '--cidr <NETWORK/PREFIX>': the prefix must be 8 to 25: \
-         a network has to hold the address .100; see 'slirpkit --help'",
+         a network has to hold the address .100; see 'slirpkit run --help'",
     );
     assert_complains(
         &["run", "--forward", "80:80", "--", "true"],
         2,
         "slirpkit: invalid value '80:80' for '--forward <[udp:]HOSTADDR:PORT-[GUEST]:PORT>': expected \
-         [udp:]HOSTADDR:PORT-[GUEST]:PORT, as 127.0.0.1:8080-:80 or udp:[::1]:53-:53; see 'slirpkit --help'",
+         [udp:]HOSTADDR:PORT-[GUEST]:PORT, as 127.0.0.1:8080-:80 or udp:[::1]:53-:53; see 'slirpkit run --help'",
     );
     assert_complains(
         &["run"],
         2,
-        "slirpkit: the following required arguments were not provided: <COMMAND>...; see 'slirpkit --help'",
+        "slirpkit: the following required arguments were not provided: <COMMAND>...; see 'slirpkit run --help'",
     );
 }
 
@@ -63,7 +63,7 @@ fn what_cannot_be_done_is_status_1() {
     assert_complains(
         &["run", "--pcap", "/nonexistent/x.pcap", "--", "true"],
         1,
-        "slirpkit: cannot write /nonexistent/x.pcap: No such file or directory (os error 2)",
+        "slirpkit: cannot write /nonexistent/x.pcap: No such file or directory",
     );
     assert_complains(
         &["attach", "--netns", "/nonexistent"],
