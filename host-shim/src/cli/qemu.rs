@@ -31,7 +31,10 @@ pub(crate) fn run(args: &Qemu) -> Result<ExitCode, Failure> {
         } else {
             ""
         };
-        Failure::of(format!("cannot make the socket {}", path.display()), format!("{}{hint}", describe(&cause)))
+        Failure::of(
+            format!("cannot make the socket {}", path.display()),
+            format!("{}{hint}", describe(&cause)),
+        )
     };
     // Names are bound to variables so that they live, and are removed, with the session.
     let (listener, wire, _name) = match &args.dgram {

@@ -127,7 +127,10 @@ impl Setup {
         };
         if let Some(exit) = self.exit {
             session.end_with(exit).map_err(|cause| {
-                Failure::Usage(format!("--exit-fd: {}; it must be a pipe or a socket", describe(&cause)))
+                Failure::Usage(format!(
+                    "--exit-fd: {}; it must be a pipe or a socket",
+                    describe(&cause)
+                ))
             })?;
         }
         Ok(session)
