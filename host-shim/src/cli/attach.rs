@@ -11,7 +11,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::CapabilitySet;
 
 use super::args::{Attach, NAMESPACE_MTU};
-use super::session::{Event, Session, Setup};
+use super::session::{Event, Session};
+use super::setup::Setup;
 use super::wire::Wire;
 use super::{Failure, sandbox};
 use crate::netns::{Target, join};

@@ -10,6 +10,7 @@ mod resolv;
 mod run;
 mod sandbox;
 mod session;
+mod setup;
 mod signals;
 mod stats;
 mod unix;

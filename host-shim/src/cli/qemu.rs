@@ -12,7 +12,8 @@ use host_shim::link::stream::StreamLink;
 use rustix::thread::CapabilitySet;
 
 use super::args::{QEMU_MTU, Qemu};
-use super::session::{Event, Session, Setup};
+use super::session::{Event, Session};
+use super::setup::Setup;
 use super::wire::Wire;
 use super::{Failure, sandbox, unix};
 use crate::netns::describe;

@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
 
 use super::args::{NAMESPACE_MTU, Run};
-use super::session::{Event, Session, Setup};
+use super::session::{Event, Session};
+use super::setup::Setup;
 use super::signals::Received;
 use super::wire::Wire;
 use super::{Failure, resolv, sandbox};

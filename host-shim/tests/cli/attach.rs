@@ -86,6 +86,22 @@ fn a_tap_comes_and_goes_with_the_program() {
 }
 
 #[test]
+fn rights_that_are_not_needed_any_more_are_given_up() {
+    for user in everybody("rights") {
+        let holder = Holder::new(&user, "true");
+        let mut child = attach(&user, &["--pid", &holder.pid()]);
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        // All that may be left is CAP_NET_RAW, for raw pings.
+        let permitted = u64::from_str_radix(value("CapPrm:").trim(), 16).unwrap();
+        assert_eq!(permitted & !(1 << 13), 0, "{status}");
+        assert_eq!(value("NoNewPrivs:").trim(), "1");
+        end(&child);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
 fn a_namespace_can_be_named_by_its_file() {
     for user in everybody("attach-path") {
         let holder = Holder::new(&user, "true");

@@ -243,6 +243,15 @@ fn descriptors_of_ours_are_not_the_commands() {
 }
 
 #[test]
+fn the_command_keeps_its_own_limit_of_open_files() {
+    for user in everybody("limit") {
+        let script = "ulimit -Sn 100; exec \"$0\" run --flows 1 -- sh -c 'ulimit -Sn'";
+        let output = user.command("sh").args(["-c", script]).arg(user.program()).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "100\n");
+    }
+}
+
+#[test]
 fn a_hangup_of_the_exit_descriptor_ends_the_command() {
     for user in everybody("exit-fd") {
         let script = "echo ready; exec sleep 1000";

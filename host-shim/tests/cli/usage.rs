@@ -74,7 +74,6 @@ fn what_cannot_be_done_is_status_1() {
 }
 
 #[test]
-#[ignore = "the NAT makes no forwards yet"]
 fn a_port_that_is_taken_is_named_and_nothing_stays_behind() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
