@@ -42,8 +42,8 @@ pub(crate) fn table(stats: &Stats, calls: &Calls) -> String {
 }
 
 /// Calls for each MiB of `bytes`; 0 below one MiB, where it means nothing.
-fn per_mebibyte(calls: u64, bytes: u64) -> u64 {
-    calls.checked_div(bytes / MEBIBYTE).unwrap_or(0)
+const fn per_mebibyte(calls: u64, bytes: u64) -> u64 {
+    if bytes < MEBIBYTE { 0 } else { calls.saturating_mul(MEBIBYTE) / bytes }
 }
 
 #[cfg(test)]
@@ -51,9 +51,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_counted_against_whole_mebibytes() {
+    fn calls_are_set_against_the_bytes_they_carried() {
         assert_eq!(per_mebibyte(100, MEBIBYTE - 1), 0);
         assert_eq!(per_mebibyte(100, MEBIBYTE), 100);
-        assert_eq!(per_mebibyte(100, 3 * MEBIBYTE + 5), 33);
+        assert_eq!(per_mebibyte(100, 5 * MEBIBYTE / 2), 40);
     }
 }
