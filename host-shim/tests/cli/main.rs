@@ -6,5 +6,6 @@ mod attach;
 mod place;
 mod qemu;
 mod run;
+mod traffic;
 mod usage;
 mod user;
