@@ -97,5 +97,9 @@ fn join_owner(namespace: &File) -> io::Result<()> {
     let fd = Errno::result(result)?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
     let owner = unsafe { OwnedFd::from_raw_fd(fd) };
-    setns(owner, CloneFlags::CLONE_NEWUSER).map_err(Into::into)
+    match setns(owner, CloneFlags::CLONE_NEWUSER) {
+        // It is our own: there are no more rights to be had.
+        Err(Errno::EINVAL) => Err(Errno::EPERM.into()),
+        result => result.map_err(Into::into),
+    }
 }
