@@ -75,15 +75,12 @@ impl OsHost {
     /// # Errors
     /// There is no descriptor left.
     pub fn new(options: &HostOptions) -> io::Result<Self> {
-        let probe =
-            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP))?;
-        let receive_buffer = sockopt::socket_recv_buffer_size(&probe)?;
         let by_offset = options.peek != Some(PeekMode::Discard) && stream::kernel_peeks_by_offset();
         let mode = if by_offset { PeekMode::Offset } else { PeekMode::Discard };
         Ok(Self {
             poller: Poller::new()?,
             sockets: Slab::default(),
-            shared: Shared::new(mode, receive_buffer),
+            shared: Shared::new(mode),
             ping: ping::probe(),
             own: OwnAddresses::default(),
             events: VecDeque::new(),

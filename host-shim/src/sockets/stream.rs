@@ -31,6 +31,9 @@ const SLICES: usize = 64;
 /// Bytes thrown away in one call. The kernel does not touch the buffer.
 const DISCARD_BYTES: usize = 1 << 20;
 
+/// Bytes that stay in the kernel once the peer has ended, until the close takes them.
+const LAST_BYTES: usize = 16 << 10;
+
 /// Calls that empty a receive queue before a close, at most: a peer that sends faster than that is
 /// reset like one that sends after the close.
 const DRAIN_CALLS: usize = 16;
@@ -49,18 +52,14 @@ pub enum PeekMode {
 pub(super) struct Shared {
     pub(super) calls: SystemCalls,
     pub(super) mode: PeekMode,
-    /// Consumed bytes that may wait to be taken from the kernel together with the next ones. Well
-    /// below the window that a fresh socket offers, so that it never holds back the peer.
-    consume_batch: usize,
     discard: Vec<u8>,
 }
 
 impl Shared {
-    pub(super) fn new(mode: PeekMode, receive_buffer: usize) -> Self {
+    pub(super) fn new(mode: PeekMode) -> Self {
         Self {
             calls: SystemCalls::default(),
             mode,
-            consume_batch: (receive_buffer / 8).clamp(1, 16 << 10),
             discard: vec![0; DISCARD_BYTES],
         }
     }
@@ -299,7 +298,10 @@ impl Stream {
     pub(super) fn consume(&mut self, count: usize, shared: &mut Shared) -> bool {
         self.owed = self.owed.saturating_add(count);
         self.available = self.available.map(|available| available.saturating_sub(count));
-        if self.owed >= shared.consume_batch || self.urgent {
+        // What is left in the kernel keeps its window small, and the peer may wait for just that:
+        // even a few bytes are taken at once. From a peer that has ended nothing more comes, and
+        // its last bytes go with the socket.
+        if !self.ended || self.urgent || self.owed > LAST_BYTES {
             self.take_owed(shared);
         }
         // Taking what lies before an urgent byte brings it within reach.
