@@ -10,6 +10,7 @@ use arbitrary::{Arbitrary, Unstructured};
 
 pub mod dhcp;
 pub mod dns;
+pub mod ethernet_frame;
 pub mod ipv4_fragments;
 pub mod wire_roundtrip;
 
@@ -20,6 +21,7 @@ pub type Run = fn(&[u8]);
 pub const TARGETS: &[(&str, Run)] = &[
     ("dhcp", run::<dhcp::Input>),
     ("dns", run::<dns::Input>),
+    ("ethernet_frame", run::<ethernet_frame::Input>),
     ("ipv4_fragments", run::<ipv4_fragments::Input>),
     ("wire_roundtrip", run::<wire_roundtrip::Input>),
 ];

@@ -71,7 +71,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// The memory for a NAT of these sizes. It is never freed.
+    /// The memory for a NAT of these sizes.
     #[must_use]
     pub fn storage(&self) -> Storage<'static> {
         Storage {
@@ -90,7 +90,7 @@ impl Setup {
 }
 
 fn lent<T: Clone>(value: T, count: usize) -> ManagedSlice<'static, T> {
-    ManagedSlice::Borrowed(vec![value; count].leak())
+    vec![value; count].into()
 }
 
 /// The secret of every lab, so that all numbers are the same each time.

@@ -49,8 +49,8 @@ pub fn new_host(kind: HostKind, rings: usize, ring_len: usize) -> Box<dyn LabHos
     match kind {
         HostKind::Peeking => Box::new(Checked::new(Peeking(World::default()))),
         HostKind::Ring => {
-            let slots = vec![RingSlot::EMPTY; rings].leak();
-            let memory = vec![0; rings * ring_len].leak();
+            let slots = vec![RingSlot::EMPTY; rings];
+            let memory = vec![0; rings * ring_len];
             Box::new(Checked::new(RingHost::new(World::default(), slots, memory)))
         }
     }

@@ -262,6 +262,34 @@ impl World {
         self.sockets.values().filter(held).count()
     }
 
+    /// The streams that the NAT holds, connecting or connected, in the order of creation.
+    #[must_use]
+    pub fn open_streams(&self) -> Vec<Token> {
+        self.open(|kind| matches!(kind, Kind::Stream(_)))
+    }
+
+    /// The datagram sockets that the NAT holds, in the order of creation.
+    #[must_use]
+    pub fn open_datagrams(&self) -> Vec<Token> {
+        self.open(|kind| matches!(kind, Kind::Datagram(_)))
+    }
+
+    fn open(&self, wanted: impl Fn(&Kind) -> bool) -> Vec<Token> {
+        let held = |s: &Socket| s.state == State::Open && s.owner != Owner::Nobody;
+        let wanted = self.sockets.iter().filter(|(_, s)| held(s) && wanted(&s.kind));
+        wanted.map(|(number, _)| Token(*number)).collect()
+    }
+
+    /// Whether a connect is still under way.
+    pub fn is_connecting(&mut self, token: Token) -> bool {
+        self.stream(token).connected.is_none()
+    }
+
+    /// Whether the far end has ended its stream, or the connection has failed.
+    pub fn has_ended(&mut self, token: Token) -> bool {
+        self.stream(token).end.is_some()
+    }
+
     /// How many outgoing connections the NAT ever asked for that the host did not refuse at once.
     #[must_use]
     pub fn connects(&self) -> usize {
