@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
+use ipstack::frag::Fragmenter;
 use ipstack::hash::SipHasher;
 use ipstack::tcp::SegmentOut;
 use ipstack::wire::TcpOptions;
@@ -9,9 +10,11 @@ use ipstack::wire::arp::{self, ArpPacket};
 use ipstack::wire::ethernet::{self, EtherType, EthernetHeader, MIN_FRAME_LEN, MacAddr};
 use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header};
 use ipstack::wire::tcp::{self, TcpHeader};
+use ipstack::wire::udp;
 
 use crate::config::Config;
 use crate::flow::FlowKey;
+use crate::input::DHCP_REPLY_LEN;
 use crate::link::{Link, Room, TcpSegmentation, TxMeta};
 use crate::replies::ReplyQueue;
 use crate::service::arp::{Neighbours, router_mac};
@@ -26,6 +29,9 @@ pub(crate) const TCP_PAYLOAD: usize = IP_PAYLOAD + tcp::HEADER_LEN;
 
 /// Room for the headers of a TCP segment with the options of a SYN: MSS and window scale.
 const SYN_FRAME: usize = TCP_PAYLOAD + 8;
+
+/// Longest IPv4 payload that is cut without being a train: a DHCP reply in its UDP datagram.
+const LONGEST_REPLY: usize = DHCP_REPLY_LEN + udp::HEADER_LEN;
 
 /// Everything between the NAT and the link.
 #[derive(Debug)]
@@ -101,7 +107,7 @@ impl<'a> Egress<'a> {
         true
     }
 
-    /// Sends an IPv4 packet that belongs to no flow and fits the MTU. `fill` writes its payload.
+    /// Sends an IPv4 packet that belongs to no flow. `fill` writes its payload.
     pub(crate) fn reply_ip<L: Link + ?Sized>(
         &mut self,
         config: &Config,
@@ -122,12 +128,56 @@ impl<'a> Egress<'a> {
         };
         let identification = self.identification(header.source, header.destination);
         let header = Ipv4Header { total_len, identification, ..header };
+        if total_len > config.mtu {
+            return self.reply_fragments(config, stats, link, (header, mac), payload_len, fill);
+        }
         let source = router_mac(config.gateway);
         self.reply(stats, link, length, |frame| {
             if let Some(payload) = write_ip_headers(frame, mac, source, &header) {
                 fill(payload.get_mut(..payload_len).unwrap_or_default());
             }
         })
+    }
+
+    /// Sends an IPv4 packet that is longer than the MTU, as are the shortest DHCP replies on links
+    /// below 328 bytes.
+    fn reply_fragments<L: Link + ?Sized>(
+        &mut self,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+        (header, mac): (Ipv4Header, MacAddr),
+        payload_len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let mut whole = [0; LONGEST_REPLY];
+        let pieces = Fragmenter::new(payload_len, ipv4::HEADER_LEN, usize::from(config.mtu));
+        let Some((payload, pieces)) = whole.get_mut(..payload_len).zip(pieces) else {
+            stats.drop(DropReason::TooLong);
+            return false;
+        };
+        fill(payload);
+        let source = router_mac(config.gateway);
+        for piece in pieces {
+            let bytes = payload.get(piece.range).unwrap_or_default();
+            let length = IP_PAYLOAD.saturating_add(bytes.len());
+            let header = Ipv4Header {
+                total_len: u16::try_from(bytes.len()).unwrap_or(0).saturating_add(20),
+                more_fragments: piece.more,
+                fragment_offset: piece.offset,
+                ..header
+            };
+            let sent = self.reply(stats, link, length, |frame| {
+                if let Some(payload) = write_ip_headers(frame, mac, source, &header) {
+                    copy_padded(payload, bytes);
+                }
+            });
+            if !sent {
+                return false;
+            }
+            stats.counters.fragments_out += 1;
+        }
+        true
     }
 
     /// Sends an ARP packet.

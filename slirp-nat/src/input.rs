@@ -27,7 +27,7 @@ use crate::stats::DropReason;
 const DHCP_SERVER: u16 = 67;
 
 /// Longest DHCP reply made: what every client takes (RFC 2131 2), with some room.
-const DHCP_REPLY_LEN: usize = 1024;
+pub(crate) const DHCP_REPLY_LEN: usize = 1024;
 
 /// Longest IPv4 header, and the eight bytes that an ICMP error quotes beside it.
 const QUOTED_LEN: usize = 68;

@@ -79,10 +79,11 @@ impl Core<'_> {
             return;
         }
         let source = offender.unwrap_or(self.config.gateway);
-        let mut message = [0; icmpv4::MAX_QUOTED_LEN + 8];
-        let Some(length) = icmpv4::emit_error(&mut message, error, original) else { return };
         // The error itself must fit the smallest MTU.
-        let length = length.min(usize::from(self.config.mtu).saturating_sub(20));
+        let room = usize::from(self.config.mtu).saturating_sub(20 + 8);
+        let quoted = original.get(..room).unwrap_or(original);
+        let mut message = [0; icmpv4::MAX_QUOTED_LEN + 8];
+        let Some(length) = icmpv4::emit_error(&mut message, error, quoted) else { return };
         let header = Ipv4Header::new(IpProtocol::Icmp, source, packet.source());
         let sent = self.egress.reply_ip(
             &self.config,
