@@ -206,7 +206,7 @@ impl Connection {
         let ahead = first.since(self.rcv_nxt);
         ahead < window
             || ahead == 0
-            || (length == 0 && ahead == window)
+            || (length == 0 && ahead == window && !segment.has(TcpFlags::RST))
             || (length > 0 && !self.is_old(first, length) && first.is_before(self.rcv_nxt))
     }
 
@@ -237,8 +237,8 @@ impl Connection {
             // Our last ACK was lost: answer, and wait from now on (RFC 9293 3.10.7.4, eighth).
             self.enter_time_wait(now);
         }
+        self.note_window_probe();
         if segment.is_empty() {
-            self.note_window_probe();
             self.owe_challenge(now);
         } else {
             self.flags.ack_owed = true;
@@ -338,11 +338,13 @@ impl Connection {
     }
 
     /// A duplicate ACK (RFC 5681 2): no text, no new number, the same window, and text on its way.
-    /// While only a FIN is out repeated ACKs mean nothing.
+    /// While only a FIN is out repeated ACKs mean nothing, and with a closed window they answer
+    /// probes.
     fn is_duplicate(&self, segment: &SegmentIn<'_>, window: u32) -> bool {
         segment.acknowledgment == self.snd_una
             && segment.is_empty()
             && window == self.snd_wnd
+            && window > 0
             && self.data_outstanding() > 0
     }
 

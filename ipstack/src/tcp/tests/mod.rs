@@ -1,13 +1,21 @@
 //! TCP as written exchanges against virtual time, one file per behaviour.
 //!
 //! A segment is written `FLAGS SEQ[+LEN] [ack ACK] win WINDOW [mss MSS] [ws SHIFT]`, with flags of
-//! `SFRPA`, sequence numbers relative to the SYN of its sender and the window as it stands in the
+//! `SFRPUA`, sequence numbers relative to the SYN of its sender and the window as it stands in the
 //! header. Text in either direction repeats [`PATTERN`], and each byte is checked.
 
 #![expect(clippy::std_instead_of_alloc, reason = "tests have std, and no alloc is linked")]
 
+mod close;
+mod data_in;
+mod data_out;
 mod handshake;
+mod loss;
 mod options;
+mod reset;
+mod timers;
+mod window;
+mod wrap;
 
 use core::time::Duration;
 use std::format;
@@ -28,11 +36,12 @@ const SYN: &str = "S 0 win 8000 mss 1000";
 const SYN_ACK: &str = "SA 0 ack 1 win 8000 mss 1460";
 const ACK: &str = "A 1 ack 1 win 8000";
 
-const FLAGS: [(char, TcpFlags); 5] = [
+const FLAGS: [(char, TcpFlags); 6] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
     ('R', TcpFlags::RST),
     ('P', TcpFlags::PSH),
+    ('U', TcpFlags::URG),
     ('A', TcpFlags::ACK),
 ];
 
