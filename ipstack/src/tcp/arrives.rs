@@ -102,8 +102,7 @@ impl Connection {
     /// RFC 9293 3.10.7.3.
     fn arrives_in_syn_sent<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         let acknowledges = segment.has(TcpFlags::ACK);
-        let acknowledged = self.snd_max != self.snd_una && segment.acknowledgment == self.snd_max;
-        if acknowledges && !acknowledged {
+        if acknowledges && !self.is_ack_of_syn(segment) {
             return Arrival::new(Event::None, Fate::BadHandshake);
         }
         if segment.has(TcpFlags::RST) {
@@ -153,7 +152,7 @@ impl Connection {
         self.heard();
         let mut event = Event::None;
         if self.state == State::SynReceived {
-            if !self.flags.connected || segment.acknowledgment != self.snd_max {
+            if !self.is_ack_of_syn(segment) {
                 return Arrival::new(Event::None, Fate::BadHandshake);
             }
             self.establish(now, segment.acknowledgment);
@@ -252,7 +251,12 @@ impl Connection {
             && segment.has(TcpFlags::SYN)
             && segment.has(TcpFlags::ACK)
             && segment.sequence.plus(1) == self.rcv_nxt
-            && segment.acknowledgment == self.snd_max
+            && self.is_ack_of_syn(segment)
+    }
+
+    /// Whether a segment acknowledges our SYN, which must have been sent.
+    fn is_ack_of_syn(&self, segment: &SegmentIn<'_>) -> bool {
+        self.snd_max != self.snd_una && segment.acknowledgment == self.snd_max
     }
 
     /// RFC 5961 3.2: only a reset at exactly the expected number is believed.

@@ -102,6 +102,10 @@ fn a_syn_that_was_not_sent_yet_cannot_be_acknowledged() {
     let mut lab = Lab::new(1000, 5000, Connection::open(Instant::ZERO, SeqNumber(5000), &ETHERNET));
     assert_eq!(lab.guest("SA 0 ack 0 win 4000"), (Event::None, Fate::BadHandshake));
     lab.expect(&["S 0 win 8000 mss 1460 ws 0"]);
+    let mut lab = Lab::asked(SYN, &ETHERNET);
+    lab.connection.host_connected();
+    assert_eq!(lab.guest("A 1 ack 0 win 8000"), (Event::None, Fate::BadHandshake));
+    lab.expect(&[SYN_ACK]);
 }
 
 #[test]

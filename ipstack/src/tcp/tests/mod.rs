@@ -5,13 +5,16 @@
 //! header. Text in either direction repeats [`PATTERN`], and each byte is checked.
 
 #![expect(clippy::std_instead_of_alloc, reason = "tests have std, and no alloc is linked")]
+#![expect(clippy::cast_possible_truncation, reason = "sequence numbers, and small counts")]
 
 mod close;
 mod data_in;
 mod data_out;
 mod handshake;
+mod link;
 mod loss;
 mod options;
+mod random;
 mod reset;
 mod timers;
 mod window;
