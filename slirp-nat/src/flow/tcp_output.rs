@@ -119,7 +119,11 @@ impl Core<'_> {
         };
         if peeked.length == 0 {
             match (peeked.failed, peeked.end) {
-                (Some(_), _) => connection.host_failed(),
+                (Some(_), _) => {
+                    connection.host_failed();
+                    // Bytes sent before that do not peek any more must not be asked for without end.
+                    connection.host_drained();
+                }
                 (None, true) => connection.host_ended(),
                 (None, false) => connection.host_drained(),
             }

@@ -27,7 +27,7 @@ impl Dice {
 
     /// One in `n`.
     fn one_in(&mut self, n: u64) -> bool {
-        n != 0 && self.throw() % n == 0
+        n != 0 && self.throw().is_multiple_of(n)
     }
 
     fn below(&mut self, n: u64) -> u64 {
