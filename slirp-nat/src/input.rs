@@ -26,6 +26,9 @@ use crate::stats::DropReason;
 /// Port of DHCP servers (RFC 2131 4.1).
 const DHCP_SERVER: u16 = 67;
 
+/// Longest frame or super-segment: an Ethernet header and the longest IP packet.
+const MAX_FRAME_LEN: usize = 14 + u16::MAX as usize;
+
 /// Longest DHCP reply made: what every client takes (RFC 2131 2), with some room.
 pub(crate) const DHCP_REPLY_LEN: usize = 1024;
 
@@ -80,7 +83,9 @@ impl Nat<'_> {
         frame: &Frame<'f>,
         collected: &mut Collected<'f>,
     ) -> Result<(), DropReason> {
-        let ethernet = EthernetFrame::parse(frame.bytes).map_err(|_| DropReason::FrameLength)?;
+        let bytes = Some(frame.bytes).filter(|bytes| bytes.len() <= MAX_FRAME_LEN);
+        let ethernet = bytes.and_then(|bytes| EthernetFrame::parse(bytes).ok());
+        let ethernet = ethernet.ok_or(DropReason::FrameLength)?;
         let config = &self.core.config;
         let destination = ethernet.destination();
         let ours = [config.gateway, config.dns].map(router_mac).contains(&destination);

@@ -265,6 +265,9 @@ impl Core<'_> {
     fn pump<H: Host + ?Sized, L: Link + ?Sized>(&mut self, io: &mut Io<'_, H, L>) {
         let mut budget = OUTPUT_BUDGET;
         self.blocked = !self.egress.flush(&self.config, &mut self.stats, io.link);
+        if !self.blocked {
+            self.visit_forwards(io);
+        }
         while !self.blocked
             && budget > 0
             && let Some(id) = self.table.pop_ready()
@@ -278,9 +281,6 @@ impl Core<'_> {
                     self.blocked = true;
                 }
             }
-        }
-        if !self.blocked {
-            self.visit_forwards(io);
         }
     }
 

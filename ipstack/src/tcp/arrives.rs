@@ -21,6 +21,8 @@ pub struct Arrival<'a> {
     pub event: Event,
     /// What became of the segment.
     pub fate: Fate,
+    /// It was the duplicate ACK that proves a loss: the segment it asks for is sent again at once.
+    pub fast_retransmit: bool,
 }
 
 /// A change of the connection.
@@ -63,7 +65,7 @@ pub enum Fate {
 
 impl<'a> Arrival<'a> {
     const fn new(event: Event, fate: Fate) -> Self {
-        Self { data: &[], acked: 0, event, fate }
+        Self { data: &[], acked: 0, event, fate, fast_retransmit: false }
     }
 }
 
@@ -318,7 +320,7 @@ impl Connection {
             }
         } else {
             if self.is_duplicate(segment, window) {
-                self.on_duplicate_ack();
+                arrival.fast_retransmit = self.on_duplicate_ack();
             }
             self.update_window(segment, window);
         }
@@ -352,15 +354,17 @@ impl Connection {
             && self.data_outstanding() > 0
     }
 
-    fn on_duplicate_ack(&mut self) {
+    /// Returns whether it proves a loss.
+    fn on_duplicate_ack(&mut self) -> bool {
         let flight = self.snd_max.since(self.snd_una);
         let mss = u32::from(self.mss);
         match self.congestion.on_duplicate(self.snd_una, self.snd_max, flight, mss) {
             Recovery::Retransmit => {
                 self.flags.retransmit = true;
                 self.flags.timing = false;
+                true
             }
-            Recovery::Nothing => {}
+            Recovery::Nothing => false,
         }
     }
 
@@ -430,6 +434,8 @@ impl Connection {
         let (data, beyond) = fresh.split_at_checked(room).unwrap_or((fresh, &[]));
         arrival.data = data;
         self.rcv_nxt = self.rcv_nxt.plus(length_u32(data));
+        // What was promised is used up: the window closes until there is a new promise.
+        self.rcv_limit = self.rcv_limit.saturating_sub(length_u32(data));
         if data.is_empty() && !beyond.is_empty() {
             arrival.fate = Fate::Unacceptable;
         }

@@ -144,7 +144,7 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         listener: &Listener,
     ) -> bool {
-        let next = self.make_room(io).then(|| self.table.next_id()).flatten();
+        let next = self.table.next_id();
         let accepted = match io.host.accept(listener.token, next.unwrap_or(NO_FLOW)) {
             Ok(Some(accepted)) => accepted,
             Ok(None) => return false,
@@ -154,6 +154,8 @@ impl Core<'_> {
             }
         };
         let guest = self.guest_of(&listener.rule);
+        // Nobody is evicted before there is a client, whose flow has been named already.
+        let next = next.filter(|_| self.make_room(io));
         let key = next.and_then(|_| self.client_key(io.host, guest, &accepted, FlowKind::Tcp));
         let id = key.and_then(|key| {
             let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
@@ -169,6 +171,7 @@ impl Core<'_> {
         if let Some(flow) = self.table.get_mut(id) {
             flow.token = Some(accepted.token);
         }
+        self.promise_first_window(io, id);
         self.table.make_ready(id);
         self.table.reschedule(id);
         true

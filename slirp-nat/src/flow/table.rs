@@ -190,8 +190,13 @@ impl<'a> FlowTable<'a> {
         }
     }
 
-    /// The name that the next flow will have; `None` if there is no entry to be had.
+    /// The name that the next flow will have, after an eviction if the table is full; `None` if
+    /// there is no entry to be had.
     pub(crate) fn next_id(&self) -> Option<FlowId> {
+        if !self.has_room() {
+            let FlowId { slot, generation } = self.victim()?;
+            return Some(FlowId { slot, generation: generation.wrapping_add(1) });
+        }
         let slot = self.free.checked_sub(1).unwrap_or(self.high_water);
         let flow = self.flows.get(slot as usize)?;
         let used = if slot < self.high_water { flow.generation } else { 0 };

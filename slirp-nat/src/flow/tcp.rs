@@ -219,6 +219,7 @@ impl Core<'_> {
         let arrival = tcp.connection.on_segment(io.now, segment);
         self.stats.counters.tcp_segments_in += 1;
         self.count_fate(arrival.fate);
+        self.stats.counters.tcp_fast_retransmits += u64::from(arrival.fast_retransmit);
         if !arrival.data.is_empty() {
             // As many segments as the batch has fit.
             let _ = text.push(arrival.data);
@@ -328,6 +329,19 @@ impl Core<'_> {
         if room < share && tcp.connection.stays_receive_limited() {
             io.host.arm_write(token);
         }
+    }
+
+    /// The first window of a flow, which has not shown yet that it moves data.
+    pub(crate) fn promise_first_window<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        let room = u32::try_from(io.host.send_room(token)).unwrap_or(u32::MAX);
+        tcp.connection.promise(room.min(share).min(INITIAL_WINDOW));
     }
 
     /// What has to follow any change of a TCP flow.
@@ -449,7 +463,7 @@ impl Core<'_> {
                     if let Some(tcp) = self.tcp(id) {
                         tcp.connection.host_connected();
                     }
-                    return;
+                    return self.promise_first_window(io, id);
                 }
                 HostError::Denied
             }
