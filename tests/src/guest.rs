@@ -3,7 +3,7 @@
 use core::net::{Ipv4Addr, SocketAddrV4};
 
 use crate::build::{ACK, FIN, PSH, RST, SYN, TcpBuilder};
-use crate::lab::Lab;
+use crate::lab::{Lab, one};
 use crate::packet::Tcp;
 
 /// The guest's hardware address.
@@ -80,9 +80,12 @@ impl TcpGuest {
         self.finish_open(lab)
     }
 
-    /// Takes the SYN-ACK to a SYN sent before and acknowledges it.
+    /// Takes the SYN-ACK to a SYN sent before and acknowledges it. What went to other connections
+    /// meanwhile is lost.
     pub fn finish_open(&mut self, lab: &mut Lab) -> Tcp {
-        let syn_ack = lab.take_one_tcp();
+        let mut segments = lab.take_tcp();
+        segments.retain(|segment| (segment.src, segment.dst) == (self.remote, self.local));
+        let syn_ack = one(segments);
         self.snd_nxt = self.snd_nxt.wrapping_add(1);
         self.expect_syn_ack(&syn_ack);
         self.rcv_nxt = syn_ack.seq.wrapping_add(1);

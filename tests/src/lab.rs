@@ -238,6 +238,19 @@ impl Lab {
         self.now.since(before)
     }
 
+    /// Lets time pass until a frame comes out, and says how long that took.
+    pub fn advance_to_output(&mut self) -> Duration {
+        let before = self.counters().frames_out;
+        let mut waited = Duration::ZERO;
+        for _ in 0..100 {
+            waited += self.advance_to_deadline();
+            if self.counters().frames_out > before {
+                return waited;
+            }
+        }
+        panic!("nothing comes out");
+    }
+
     /// The clock jumps, as when a guest was paused: one timer call at the end.
     pub fn jump(&mut self, by: Duration) {
         self.now = self.now.after(by);

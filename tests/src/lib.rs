@@ -11,6 +11,7 @@
     clippy::cast_possible_truncation,
     clippy::expect_used,
     clippy::panic,
+    clippy::std_instead_of_alloc,
     reason = "a test's mistake is to stop the test"
 )]
 

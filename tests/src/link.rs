@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 use slirp_nat::Link;
-use slirp_nat::link::{Room, TcpSegmentation, TxMeta};
+use slirp_nat::link::{Room, TcpSegmentation, TxMeta, segments};
 
 use crate::build::{FIN, PSH, fix_checksums};
 use crate::packet::Packet;
@@ -114,14 +114,20 @@ impl Link for ScriptedLink {
         };
         let superframe = self.buffer[..length].to_vec();
         let before = self.frames.len();
-        for frame in cut(&superframe, segmentation) {
+        let cut_here = cut(&superframe, segmentation);
+        let cut_there: Vec<Vec<u8>> = segments(&superframe, segmentation)
+            .map(|segment| [segment.header(), &superframe[segment.payload()]].concat())
+            .collect();
+        assert_eq!(cut_there, cut_here, "the two cutters differ");
+        for mut frame in cut_there {
+            frame.resize(frame.len().max(verify::MIN_FRAME), 0);
             self.emit(frame);
         }
         self.supers += usize::from(self.frames.len() > before + 1);
     }
 }
 
-/// Cuts a super-segment into frames.
+/// Cuts a super-segment into frames, for comparison with [`segments`].
 fn cut(superframe: &[u8], segmentation: TcpSegmentation) -> Vec<Vec<u8>> {
     let TcpSegmentation { tcp_offset, header_len, segment_size } = segmentation;
     assert!(segment_size > 0, "a segment size of 0");
@@ -147,7 +153,6 @@ fn cut(superframe: &[u8], segmentation: TcpSegmentation) -> Vec<Vec<u8>> {
                 frame[47] &= !(FIN | PSH);
             }
             fix_checksums(&mut frame);
-            frame.resize(frame.len().max(verify::MIN_FRAME), 0);
             frame
         })
         .collect()

@@ -28,6 +28,8 @@ pub struct World {
     open_errors: VecDeque<HostError>,
     send_errors: VecDeque<HostError>,
     sent_datagrams: Vec<SentDatagram>,
+    /// How many bytes a new stream takes; `None` for a constant 256 KiB.
+    pub room: Option<usize>,
     /// The host's own addresses.
     pub own_addresses: Vec<IpAddr>,
     /// What it says it can do.
@@ -47,6 +49,7 @@ impl Default for World {
             open_errors: VecDeque::new(),
             send_errors: VecDeque::new(),
             sent_datagrams: Vec::new(),
+            room: None,
             own_addresses: vec!["198.51.100.7".parse().expect("an address")],
             capabilities: Capabilities { ping: true, segmented_send: false },
             local: "198.51.100.7:40000".parse().expect("an address"),
@@ -440,6 +443,7 @@ impl PushHost for World {
         }
         let mut stream = Stream::new(self.local, remote);
         stream.max_segment = max_segment;
+        stream.room = self.room;
         if let Connect::SucceedsAt(other) = outcome {
             stream.remote = other;
         }
@@ -503,6 +507,7 @@ impl PushHost for World {
     fn accept(&mut self, listener: Token, flow: FlowId) -> Result<Option<Accepted>, HostError> {
         let queue = self.listener(listener);
         if let Some(error) = queue.errors.pop_front() {
+            self.socket_mut(listener).read_armed = true;
             return Err(error);
         }
         let Some(token) = queue.backlog.pop_front() else {

@@ -1,0 +1,206 @@
+//! Guests lose frames: retransmission, its timers and its restraint.
+
+use std::collections::BTreeMap;
+
+use crate::prelude::*;
+
+/// A connection whose server has just sent `len` bytes, with the segments that came out.
+fn sent_to_guest(kind: HostKind, len: usize) -> (Lab, TcpGuest, Vec<Tcp>) {
+    let mut lab = Lab::new(kind);
+    let guest = lab.connect(4000, SERVER);
+    let stream = lab.world().stream_to(SERVER);
+    lab.world().sends(stream, &pattern(len));
+    lab.settle();
+    let segments = lab.take_tcp();
+    (lab, guest, segments)
+}
+
+on_both_hosts! {
+    /// The host's socket is the retransmit buffer: a lost segment comes again from there.
+    fn a_lost_segment_is_sent_again_by_timeout(kind) {
+        let (mut lab, mut guest, segments) = sent_to_guest(kind, 500);
+        let waited = lab.advance_to_output();
+        assert!((millis(100)..=seconds(1)).contains(&waited), "a timeout of {waited:?}");
+        assert_eq!(lab.take_tcp(), segments);
+        assert_eq!(lab.counters().tcp_timeouts, 1);
+        guest.absorb(&segments);
+        guest.send_ack(&mut lab);
+        let stream = lab.world().stream_to(SERVER);
+        assert_eq!(lab.world().unconsumed(stream), 0);
+        lab.advance(seconds(60));
+        lab.expect_nothing();
+    }
+
+    /// RFC 6298 5.5: each further timeout waits twice as long.
+    fn the_timeout_backs_off(kind) {
+        let (mut lab, _, _) = sent_to_guest(kind, 500);
+        let mut waits = Vec::new();
+        for _ in 0..6 {
+            waits.push(lab.advance_to_output());
+        }
+        for pair in waits.windows(2) {
+            // A timer may be late by a tick of about a millisecond.
+            assert!(pair[1] + millis(3) >= pair[0] * 2, "{waits:?}");
+        }
+    }
+
+    /// A guest that never answers is given up: told by a reset, and the host side ended.
+    fn a_silent_guest_is_given_up(kind) {
+        let (mut lab, _, _) = sent_to_guest(kind, 500);
+        lab.advance(seconds(3600));
+        assert_eq!(lab.nat.flow_count(), 0);
+        assert_eq!(lab.world().open_sockets(), 0);
+        let repeats = lab.take_tcp().len();
+        assert!((5..=30).contains(&repeats), "{repeats} repetitions");
+    }
+
+    /// RFC 5681 3.2: three duplicate ACKs bring the missing segment at once.
+    fn three_duplicate_acks_bring_the_segment_at_once(kind) {
+        let (mut lab, mut guest, segments) = sent_to_guest(kind, 1460 * 8);
+        guest.absorb(&segments[..2]);
+        guest.send_ack(&mut lab);
+        lab.settle();
+        lab.take();
+        for _ in 0..2 {
+            guest.send_ack(&mut lab);
+            lab.settle();
+        }
+        lab.expect_nothing();
+        guest.send_ack(&mut lab);
+        lab.settle();
+        assert_eq!(lab.take_tcp().first(), Some(&segments[2]));
+        assert_eq!(lab.counters().tcp_fast_retransmits, 1);
+        assert_eq!(lab.counters().tcp_timeouts, 0);
+    }
+
+    /// RFC 6582: with several segments lost, each partial ACK brings the next one at once.
+    fn a_partial_ack_brings_the_next_hole_at_once(kind) {
+        let (mut lab, mut guest, segments) = sent_to_guest(kind, 1460 * 8);
+        for _ in 0..5 {
+            guest.send_ack(&mut lab);
+        }
+        lab.settle();
+        assert_eq!(lab.take_tcp().first(), Some(&segments[0]));
+        guest.absorb(&segments[..1]);
+        guest.send_ack(&mut lab);
+        lab.settle();
+        assert!(lab.take_tcp().contains(&segments[1]), "the partial ACK brought nothing");
+        guest.absorb(&segments[1..]);
+        guest.send_ack(&mut lab);
+        let data = pattern(100_000);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().sends(stream, &data);
+        assert_eq!(guest.receive(&mut lab, data.len()), data);
+        assert_eq!(lab.counters().tcp_timeouts, 0);
+    }
+
+    /// Window updates and segments with data are no duplicate ACKs (RFC 5681 2).
+    fn window_updates_and_data_are_no_duplicate_acks(kind) {
+        let (mut lab, mut guest, _) = sent_to_guest(kind, 1460 * 4);
+        for step in 1..=4 {
+            guest.window = 65_535 - step;
+            guest.send_ack(&mut lab);
+            guest.send(&mut lab, b"data");
+        }
+        lab.settle();
+        assert_eq!(lab.counters().tcp_fast_retransmits, 0);
+    }
+
+    /// Keep-alives of the guest are no duplicate ACKs.
+    fn keep_alives_are_no_duplicate_acks(kind) {
+        let (mut lab, guest, _) = sent_to_guest(kind, 1460 * 4);
+        for _ in 0..5 {
+            lab.input(&guest.segment().seq(guest.snd_nxt.wrapping_sub(1)).frame());
+        }
+        lab.settle();
+        assert_eq!(lab.counters().tcp_fast_retransmits, 0);
+    }
+
+    /// Duplicate ACKs with nothing in flight send nothing.
+    fn duplicate_acks_of_an_idle_connection_send_nothing(kind) {
+        let mut lab = Lab::new(kind);
+        let guest = lab.connect(4000, SERVER);
+        for _ in 0..10 {
+            guest.send_ack(&mut lab);
+        }
+        lab.settle();
+        lab.expect_nothing();
+    }
+
+    /// A flow has no congestion limit until its first loss: the first flight fills the window.
+    fn the_first_flight_fills_the_window(kind) {
+        let (_, _, segments) = sent_to_guest(kind, 60_000);
+        assert_eq!(bytes_of(&segments), pattern(60_000));
+    }
+
+    /// After a loss it has: what flies after a timeout is one segment, then it grows.
+    fn after_a_timeout_the_flight_is_small(kind) {
+        let (mut lab, mut guest, segments) = sent_to_guest(kind, 60_000);
+        lab.advance_to_output();
+        let again = lab.take_tcp();
+        assert!(bytes_of(&again).len() <= 3 * 1460, "{} segments at once", again.len());
+        assert_eq!(again.first(), Some(&segments[0]));
+        let (mut all, _) = guest.absorb(&again);
+        guest.send_ack(&mut lab);
+        all.extend(guest.drain(&mut lab).0);
+        assert_eq!(all, pattern(60_000));
+    }
+
+    /// Every byte arrives with one frame in six lost either way; the guest keeps what comes out of
+    /// order.
+    fn a_download_survives_heavy_loss(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        let data = pattern(200_000);
+        lab.world().sends(stream, &data);
+        lab.world().ends(stream);
+        let mut random = 1_u32;
+        let mut lost = || {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            random >> 16 < u32::from(u16::MAX) / 6
+        };
+        let start = guest.rcv_nxt;
+        let (mut kept, mut received) = (BTreeMap::<u32, Tcp>::new(), Vec::<u8>::new());
+        for _ in 0..2000 {
+            lab.settle();
+            for segment in lab.take_tcp() {
+                if lost() {
+                    continue;
+                }
+                kept.insert(segment.seq.wrapping_sub(start), segment);
+                while let Some((_, next)) = kept.range(..=guest.rcv_nxt.wrapping_sub(start)).last()
+                    && next.seq_end().wrapping_sub(guest.rcv_nxt) as i32 > 0
+                {
+                    let known = guest.rcv_nxt.wrapping_sub(next.seq) as usize;
+                    received.extend(&next.data[known.min(next.data.len())..]);
+                    guest.rcv_nxt = next.seq_end();
+                }
+                if !lost() {
+                    guest.send_ack(&mut lab);
+                }
+            }
+            if guest.rcv_nxt.wrapping_sub(start) as usize > data.len() {
+                break;
+            }
+            lab.advance(millis(50));
+        }
+        assert!(received == data, "{} bytes received", received.len());
+        assert_eq!(guest.rcv_nxt.wrapping_sub(start) as usize, data.len() + 1, "FIN");
+        assert!(lab.counters().tcp_fast_retransmits > 0);
+    }
+
+    /// Time in which the guest could not be reached counts towards no timeout, and a clock that
+    /// jumps (a paused guest, a sleeping laptop) fires each timer at most once and kills no flow.
+    fn a_jump_of_the_clock_kills_no_flow(kind) {
+        let (mut lab, mut guest, segments) = sent_to_guest(kind, 500);
+        lab.jump(seconds(24 * 3600));
+        lab.settle();
+        assert!(lab.take_tcp().len() <= 1, "each timer fires once");
+        guest.absorb(&segments);
+        guest.send_ack(&mut lab);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().sends(stream, b"good morning");
+        assert_eq!(guest.receive(&mut lab, 12), b"good morning");
+    }
+}
