@@ -125,7 +125,7 @@ fn an_event_comes_once_for_each_arrival() {
 fn an_urgent_byte_is_one_byte_of_the_stream() {
     in_both_modes(|mode| {
         let mut pair = Pair::new(mode);
-        let mut sent = Vec::new();
+        let mut sent: Vec<u8> = Vec::new();
         for (bytes, flags) in [
             (&b"before"[..], SendFlags::empty()),
             (b"mU", SendFlags::OOB),
