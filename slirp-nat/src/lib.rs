@@ -1,6 +1,4 @@
-//! A user-mode NAT and virtual router for the guests on one link, which talks to its host through
-//! traits and owns neither sockets, nor memory, nor a clock.
-
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
