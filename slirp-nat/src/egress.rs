@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
+use ipstack::Instant;
 use ipstack::frag::Fragmenter;
 use ipstack::hash::SipHasher;
 use ipstack::tcp::SegmentOut;
@@ -17,7 +18,7 @@ use crate::flow::FlowKey;
 use crate::input::DHCP_REPLY_LEN;
 use crate::link::{Link, Room, TcpSegmentation, TxMeta};
 use crate::replies::ReplyQueue;
-use crate::service::arp::{Neighbours, router_mac};
+use crate::service::arp::{Neighbours, request, router_mac};
 use crate::stats::{DropReason, Stats};
 use crate::train::{Consist, Train};
 
@@ -197,6 +198,23 @@ impl<'a> Egress<'a> {
                 packet.emit(payload);
             }
         })
+    }
+
+    /// Whether the hardware address of a guest is known; if not, it is asked for.
+    pub(crate) fn finds_guest<L: Link + ?Sized>(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        stats: &mut Stats,
+        link: &mut L,
+        guest: Ipv4Addr,
+    ) -> bool {
+        let known = self.neighbours.find(guest).is_some();
+        if !known && self.neighbours.may_ask(now, guest) {
+            let question = request(config, guest);
+            self.reply_arp(stats, link, MacAddr::BROADCAST, &question);
+        }
+        known
     }
 
     /// Sends a TCP segment without data that belongs to no flow.

@@ -240,11 +240,10 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// Learns a guest's hardware address, and lets the flows that waited for it go on.
+    /// Learns a guest's hardware address, and lets the flows that waited for one go on.
     fn learn(&mut self, address: Ipv4Addr, mac: MacAddr) {
-        self.egress.neighbours.learn(&self.config, address, mac);
-        if core::mem::take(&mut self.awaiting_neighbour) {
-            self.table.make_all_ready();
+        if self.egress.neighbours.learn(&self.config, address, mac) {
+            self.table.wake_waiting();
         }
     }
 

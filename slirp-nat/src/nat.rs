@@ -10,7 +10,7 @@ use managed::ManagedSlice;
 use crate::config::{Config, ConfigError, Secret, Storage};
 use crate::egress::Egress;
 use crate::flow::share::UploadShare;
-use crate::flow::{Body, FlowKind, FlowTable, Permits};
+use crate::flow::{Body, FlowKey, FlowKind, FlowTable, Permits};
 use crate::forward::{Forward, ForwardError, ForwardSlot};
 use crate::host::{FlowId, ForwardId, Host, HostEvent};
 use crate::link::{Frame, Link};
@@ -22,6 +22,10 @@ use crate::train::Train;
 
 /// Bytes sent to the guest in one call, at most, before input gets its turn again.
 const OUTPUT_BUDGET: usize = 256 * 1024;
+
+/// What a visit to a flow takes of that budget whatever it sends, so that a call ends however many
+/// flows are ready.
+const VISIT_COST: usize = 64;
 
 /// Timers handled in one call, at most.
 const TIMER_BUDGET: usize = 256;
@@ -76,8 +80,6 @@ pub(crate) struct Core<'a> {
     now: Instant,
     /// The link had no room when something was to be sent.
     pub(crate) blocked: bool,
-    /// A flow waits until its guest's hardware address is known.
-    pub(crate) awaiting_neighbour: bool,
 }
 
 /// The two sides of the NAT during one call, and its time.
@@ -127,7 +129,6 @@ impl<'a> Nat<'a> {
                 share: UploadShare::default(),
                 now: Instant::ZERO,
                 blocked: false,
-                awaiting_neighbour: false,
             },
         })
     }
@@ -290,10 +291,18 @@ impl Core<'_> {
         id: FlowId,
         budget: &mut usize,
     ) -> Visit {
-        match self.table.get(id).map(|flow| flow.key.kind) {
-            Some(FlowKind::Tcp) => self.visit_tcp(io, id, budget),
-            Some(FlowKind::Udp | FlowKind::Ping) => self.visit_datagram(io, id, budget),
-            None => Visit::Done,
+        *budget = budget.saturating_sub(VISIT_COST);
+        let Some(FlowKey { guest, kind, .. }) = self.table.get(id).map(|flow| flow.key) else {
+            return Visit::Done;
+        };
+        let Self { egress, config, stats, .. } = self;
+        if !egress.finds_guest(io.now, config, stats, io.link, guest.ipv4()) {
+            self.table.await_neighbour(id);
+            return Visit::Done;
+        }
+        match kind {
+            FlowKind::Tcp => self.visit_tcp(io, id, budget),
+            FlowKind::Udp | FlowKind::Ping => self.visit_datagram(io, id, budget),
         }
     }
 

@@ -63,8 +63,10 @@ impl Core<'_> {
     ) -> bool {
         let slot = self.forwards.get_mut(usize::from(forward.0));
         let Some(listener) = slot.and_then(|slot| slot.0.take()) else { return false };
-        while let Some(id) = self.table.forwarded_by(listener.token) {
+        let mut from = 0;
+        while let Some(id) = self.table.next_forwarded_by(listener.token, from) {
             self.end_datagram(host, id);
+            from = id.slot.saturating_add(1);
         }
         host.close(listener.token);
         true

@@ -9,33 +9,47 @@ use super::wheel::{Place, Wheel};
 use super::{Body, DatagramRole, Flow, FlowKey};
 use crate::host::{FlowId, Token};
 
-/// Where an entry hangs: its hash chain, the list of its class, the timer wheel, the ready queue.
+/// Where an entry hangs: its hash chain, the list of its class, the timer wheel, a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links {
     chain: Index,
     class_list: Pair,
+    queue_list: Pair,
     pub(super) timer: Pair,
     pub(super) timer_at: Instant,
-    ready: Index,
     pub(super) place: Option<Place>,
     class: Option<Class>,
-    queued: bool,
+    queue: Option<Queue>,
+}
+
+/// A queue of flows that have something to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Queue {
+    /// They are visited in turn.
+    Ready,
+    /// They wait until the hardware address of their guest is known.
+    Waiting,
+}
+
+impl Queue {
+    const COUNT: usize = 2;
 }
 
 impl Links {
     pub(super) const NONE: Self = Self {
         chain: 0,
         class_list: Pair::NONE,
+        queue_list: Pair::NONE,
         timer: Pair::NONE,
         timer_at: Instant::ZERO,
-        ready: 0,
         place: None,
         class: None,
-        queued: false,
+        queue: None,
     };
 }
 
 const CLASS_LIST: Select = |flow| &mut flow.links.class_list;
+const QUEUE_LIST: Select = |flow| &mut flow.links.queue_list;
 
 /// All flows.
 #[derive(Debug)]
@@ -50,8 +64,10 @@ pub(crate) struct FlowTable<'a> {
     count: usize,
     classes: [List; Class::COUNT],
     wheel: Wheel,
-    ready_first: Index,
-    ready_last: Index,
+    queues: [List; Queue::COUNT],
+    /// Flows in [`Queue::Waiting`], and how many of them are to be visited again.
+    waiting: usize,
+    woken: usize,
 }
 
 impl<'a> FlowTable<'a> {
@@ -69,8 +85,9 @@ impl<'a> FlowTable<'a> {
             count: 0,
             classes: [List::EMPTY; Class::COUNT],
             wheel: Wheel::new(),
-            ready_first: 0,
-            ready_last: 0,
+            queues: [List::EMPTY; Queue::COUNT],
+            waiting: 0,
+            woken: 0,
         }
     }
 
@@ -113,9 +130,7 @@ impl<'a> FlowTable<'a> {
         let head = self.buckets.get_mut(bucket)?;
         let flow = self.flows.get_mut(slot as usize)?;
         let generation = flow.generation.wrapping_add(1);
-        // An entry that was removed while it waited to be visited still hangs in the ready queue.
-        let Links { ready, queued, .. } = flow.links;
-        let links = Links { chain: *head, ready, queued, ..Links::NONE };
+        let links = Links { chain: *head, ..Links::NONE };
         *flow = Flow { links, generation, key, body, token: None };
         *head = slot + 1;
         self.count += 1;
@@ -141,6 +156,7 @@ impl<'a> FlowTable<'a> {
         let last = *self.get(id)?;
         let index = id.slot + 1;
         self.classify(id, None);
+        self.enqueue(id, None);
         self.wheel.remove(&mut self.flows, index);
         self.unchain(&last.key, index);
         let flow = self.flows.get_mut(id.slot as usize)?;
@@ -203,14 +219,16 @@ impl<'a> FlowTable<'a> {
         Some(FlowId { slot, generation: used.wrapping_add(1) })
     }
 
-    /// A datagram flow that shares the socket `token`, if there is one.
-    pub(crate) fn forwarded_by(&self, token: Token) -> Option<FlowId> {
-        self.of_class(Class::Datagram).find(|id| {
-            self.get(*id).is_some_and(|flow| {
-                flow.token == Some(token)
-                    && matches!(&flow.body, Body::Datagram(d) if d.role == DatagramRole::Forwarded)
-            })
-        })
+    /// The first flow in slot `from` or after it that shares the socket `token` of a forward. It
+    /// looks at all slots, for the rare end of a forward.
+    pub(crate) fn next_forwarded_by(&self, token: Token, from: u32) -> Option<FlowId> {
+        (from..self.high_water).zip(self.flows.iter().skip(from as usize)).find_map(
+            |(slot, flow)| {
+                let shares = flow.token == Some(token)
+                    && matches!(&flow.body, Body::Datagram(d) if d.role == DatagramRole::Forwarded);
+                shares.then_some(FlowId { slot, generation: flow.generation })
+            },
+        )
     }
 
     /// Whether there is an entry to be had without eviction.
@@ -224,19 +242,7 @@ impl<'a> FlowTable<'a> {
     }
 
     fn oldest(&self, class: Class) -> Option<FlowId> {
-        let slot = self.classes.get(class as usize)?.oldest().checked_sub(1)?;
-        let generation = self.flows.get(slot as usize)?.generation;
-        Some(FlowId { slot, generation })
-    }
-
-    /// Every flow of a class, oldest first.
-    pub(crate) fn of_class(&self, class: Class) -> impl Iterator<Item = FlowId> + '_ {
-        let next = |id: &FlowId| {
-            let slot = self.get(*id)?.links.class_list.next.checked_sub(1)?;
-            let generation = self.flows.get(slot as usize)?.generation;
-            Some(FlowId { slot, generation })
-        };
-        core::iter::successors(self.oldest(class), next).take(self.flows.len())
+        self.name(self.classes.get(class as usize)?.oldest())
     }
 
     /// Takes note of a flow's deadline. One that has moved to a later time is left where it hangs:
@@ -277,47 +283,66 @@ impl<'a> FlowTable<'a> {
 
     /// Queues a flow to be visited, once.
     pub(crate) fn make_ready(&mut self, id: FlowId) {
-        let last = self.ready_last;
-        let Some(flow) = self.get_mut(id).filter(|flow| !flow.links.queued) else { return };
-        flow.links.queued = true;
-        flow.links.ready = 0;
+        self.enqueue(id, Some(Queue::Ready));
+    }
+
+    /// Keeps a flow that was to be visited until the hardware address of its guest is known.
+    pub(crate) fn await_neighbour(&mut self, id: FlowId) {
+        self.enqueue(id, Some(Queue::Waiting));
+    }
+
+    /// A hardware address has become known: flows that wait for one are visited again.
+    pub(crate) const fn wake_waiting(&mut self) {
+        self.woken = self.waiting;
+    }
+
+    /// Puts a flow at the end of a queue, unless it is in that one already, or in none.
+    fn enqueue(&mut self, id: FlowId, queue: Option<Queue>) {
+        let Some(flow) = self.get_mut(id).filter(|flow| flow.links.queue != queue) else { return };
+        let old = core::mem::replace(&mut flow.links.queue, queue);
         let index = id.slot + 1;
-        match at(&mut self.flows, last) {
-            Some(before) => before.links.ready = index,
-            None => self.ready_first = index,
+        if old == Some(Queue::Waiting) {
+            self.waiting = self.waiting.saturating_sub(1);
         }
-        self.ready_last = index;
-    }
-
-    /// Queues every flow.
-    pub(crate) fn make_all_ready(&mut self) {
-        for slot in 0..self.high_water {
-            if let Some(flow) = self.flows.get(slot as usize) {
-                let id = FlowId { slot, generation: flow.generation };
-                self.make_ready(id);
-            }
+        if let Some(list) = old.and_then(|queue| self.queues.get_mut(queue as usize)) {
+            list.remove(&mut self.flows, QUEUE_LIST, index);
+        }
+        if queue == Some(Queue::Waiting) {
+            self.waiting = self.waiting.saturating_add(1);
+        }
+        if let Some(list) = queue.and_then(|queue| self.queues.get_mut(queue as usize)) {
+            list.push(&mut self.flows, QUEUE_LIST, index);
         }
     }
 
-    /// The flow that has waited longest to be visited. A flow that was removed meanwhile is passed
-    /// over.
+    /// The flow to be visited next, which is then in no queue: those that were woken, then the one
+    /// that has been ready for longest.
     pub(crate) fn pop_ready(&mut self) -> Option<FlowId> {
-        while let Some(slot) = self.ready_first.checked_sub(1) {
-            let flow = self.flows.get_mut(slot as usize)?;
-            self.ready_first = core::mem::take(&mut flow.links.ready);
-            if self.ready_first == 0 {
-                self.ready_last = 0;
-            }
-            flow.links.queued = false;
-            if !matches!(flow.body, Body::Free) {
-                return Some(FlowId { slot, generation: flow.generation });
-            }
-        }
-        None
+        let woken = self.woken.checked_sub(1).and_then(|rest| {
+            self.woken = rest;
+            self.first_in(Queue::Waiting)
+        });
+        let id = woken.or_else(|| self.first_in(Queue::Ready))?;
+        self.enqueue(id, None);
+        Some(id)
     }
 
-    /// Whether a flow waits to be visited.
-    pub(crate) const fn has_ready(&self) -> bool {
-        self.ready_first != 0
+    fn first_in(&self, queue: Queue) -> Option<FlowId> {
+        self.name(self.queues.get(queue as usize)?.oldest())
+    }
+
+    /// Whether a flow is to be visited.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.first_in(Queue::Ready).is_some() || (self.woken > 0 && self.waiting > 0)
+    }
+
+    /// The name of the entry with this index.
+    fn name(&self, index: Index) -> Option<FlowId> {
+        let slot = index.checked_sub(1)?;
+        let generation = self.flows.get(slot as usize)?.generation;
+        Some(FlowId { slot, generation })
     }
 }
+
+#[cfg(test)]
+mod tests;

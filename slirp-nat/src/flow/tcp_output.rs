@@ -10,8 +10,7 @@ use crate::flow::tcp::HostEnd;
 use crate::host::{FlowId, Host, HostError, Peek, Token};
 use crate::link::{Link, Room};
 use crate::nat::{Core, Io, Visit};
-use crate::service::arp::{request, router_mac};
-use crate::stats::DropReason;
+use crate::service::arp::router_mac;
 
 /// Bytes of IPv4 and TCP header, which count towards the 65,535 of an IP packet.
 const IP_AND_TCP: usize = 40;
@@ -49,7 +48,6 @@ impl Core<'_> {
                 return self.leave(io, id, Visit::NoRoom);
             }
             let Some(mac) = self.egress.neighbours.find(key.guest.ipv4()) else {
-                self.ask_for_guest(io, &key);
                 return self.leave(io, id, Visit::Done);
             };
             let Some(tcp) = self.tcp(id) else { return Visit::Done };
@@ -162,18 +160,6 @@ impl Core<'_> {
         } else {
             counters.tcp_acks_out += 1;
         }
-    }
-
-    /// The guest's hardware address is not known: asks for it. The flow waits until it is.
-    fn ask_for_guest<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        key: &FlowKey,
-    ) {
-        self.stats.drop(DropReason::NoNeighbour);
-        self.awaiting_neighbour = true;
-        let question = request(&self.config, key.guest.ipv4());
-        self.egress.reply_arp(&mut self.stats, io.link, MacAddr::BROADCAST, &question);
     }
 }
 

@@ -1,8 +1,10 @@
 //! ARP: answers for the virtual router's addresses, and the hardware addresses of the guests.
 
 use core::net::Ipv4Addr;
+use core::time::Duration;
 
 use heapless::Vec;
+use ipstack::Instant;
 use ipstack::wire::{ArpOperation, ArpPacket, MacAddr};
 
 use crate::config::Config;
@@ -46,6 +48,9 @@ pub(crate) fn request(config: &Config, address: Ipv4Addr) -> ArpPacket {
     }
 }
 
+/// Least time between two questions for the same address (RFC 1122 2.3.2.1).
+const QUESTION_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Hardware addresses of the guests, learned from what they send. When it is full the entry made
 /// first goes; its guest is back with its next packet.
 #[derive(Clone, Debug, Default)]
@@ -53,29 +58,46 @@ pub(crate) struct Neighbours {
     entries: Vec<(Ipv4Addr, MacAddr), MAX_NEIGHBOURS>,
     /// Where the next entry goes once all are taken.
     oldest: usize,
+    /// What was asked last, and when.
+    asked: Option<(Ipv4Addr, Instant)>,
 }
 
 impl Neighbours {
     /// No neighbours.
     pub(crate) const fn new() -> Self {
-        Self { entries: Vec::new(), oldest: 0 }
+        Self { entries: Vec::new(), oldest: 0, asked: None }
     }
 
     /// Takes the sender of a valid ARP packet, or the source of an IP packet and of the frame that
-    /// brought it. Addresses that no guest may have are passed over.
-    pub(crate) fn learn(&mut self, config: &Config, address: Ipv4Addr, mac: MacAddr) {
+    /// brought it. Addresses that no guest may have are passed over. Returns whether the address
+    /// was not known before.
+    pub(crate) fn learn(&mut self, config: &Config, address: Ipv4Addr, mac: MacAddr) -> bool {
         if !is_guest(config, address) || !is_station(mac) {
-            return;
+            return false;
         }
         if let Some(known) = self.entries.iter_mut().find(|(known, _)| *known == address) {
             known.1 = mac;
-        } else if self.entries.push((address, mac)).is_err() {
+            return false;
+        }
+        if self.entries.push((address, mac)).is_err() {
             if let Some(entry) = self.entries.get_mut(self.oldest) {
                 *entry = (address, mac);
             }
             let next = self.oldest.wrapping_add(1);
             self.oldest = if next < MAX_NEIGHBOURS { next } else { 0 };
         }
+        true
+    }
+
+    /// Whether the guests may be asked at `now` who has `address`; takes note that they are.
+    pub(crate) fn may_ask(&mut self, now: Instant, address: Ipv4Addr) -> bool {
+        let recently = self
+            .asked
+            .is_some_and(|(last, at)| last == address && now.since(at) < QUESTION_INTERVAL);
+        if !recently {
+            self.asked = Some((address, now));
+        }
+        !recently
     }
 
     /// The hardware address of a guest.
