@@ -25,7 +25,7 @@ pub struct Sizes {
 impl Default for Sizes {
     fn default() -> Self {
         Self {
-            flows: 4096,
+            flows: 16_384,
             permits: 8192,
             fragments: 16,
             pool: 4 << 20,

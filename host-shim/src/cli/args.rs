@@ -173,7 +173,7 @@ pub(crate) struct Common {
     #[arg(long)]
     pub(crate) stats: bool,
     /// Connections and datagram flows at once, at most
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) flows: u32,
     /// Say more: -v what is set up, -vv every flow, -vvv every frame

@@ -25,6 +25,7 @@ impl Class {
 pub(super) struct List {
     first: Index,
     last: Index,
+    len: u32,
 }
 
 /// An entry's neighbours in a list.
@@ -46,10 +47,14 @@ pub(super) fn at(flows: &mut [Flow], index: Index) -> Option<&mut Flow> {
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { first: 0, last: 0 };
+    pub(super) const EMPTY: Self = Self { first: 0, last: 0, len: 0 };
 
     pub(super) const fn oldest(&self) -> Index {
         self.first
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len as usize
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -64,6 +69,7 @@ impl List {
             None => self.first = index,
         }
         self.last = index;
+        self.len = self.len.saturating_add(1);
     }
 
     pub(super) fn remove(&mut self, flows: &mut [Flow], select: Select, index: Index) {
@@ -77,5 +83,6 @@ impl List {
             Some(next) => select(next).previous = pair.previous,
             None => self.last = pair.previous,
         }
+        self.len = self.len.saturating_sub(1);
     }
 }

@@ -241,6 +241,13 @@ impl<'a> FlowTable<'a> {
         Class::EVICTION_ORDER.iter().find_map(|class| self.oldest(*class))
     }
 
+    /// The oldest flow in TIME-WAIT, if those take up more than half of the table. They are kept
+    /// out of the way of new flows, which would else have to push out half-open ones first.
+    pub(crate) fn surplus_time_wait(&self) -> Option<FlowId> {
+        let waiting = self.classes.get(Class::TimeWait as usize)?.len();
+        if waiting > self.flows.len() / 2 { self.oldest(Class::TimeWait) } else { None }
+    }
+
     fn oldest(&self, class: Class) -> Option<FlowId> {
         self.name(self.classes.get(class as usize)?.oldest())
     }

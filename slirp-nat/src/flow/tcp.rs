@@ -363,6 +363,10 @@ impl Core<'_> {
                 return;
             }
             self.table.classify(id, Some(Class::TimeWait));
+            if let Some(surplus) = self.table.surplus_time_wait() {
+                self.stats.counters.flows_evicted += 1;
+                self.end_tcp(io, surplus, HostEnd::Close);
+            }
         }
         self.table.reschedule(id);
     }
