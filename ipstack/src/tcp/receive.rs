@@ -4,7 +4,8 @@ use super::{Connection, State};
 
 impl Connection {
     /// Promises room for `bytes` beyond what was received so far: what the host takes for certain
-    /// and the link can queue. The right edge already offered never moves back.
+    /// and the link can queue. The right edge already offered never moves back. What arrives uses
+    /// the promise up; the owner makes a new one when [`Connection::is_receive_limited`].
     pub fn promise(&mut self, bytes: u32) {
         self.rcv_limit = bytes;
         self.rcv_limit_max = self.rcv_limit_max.max(bytes);
@@ -95,10 +96,11 @@ impl Connection {
             self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(largest));
         }
         let window = self.receive_window().min(largest);
-        // A scaled field is rounded up, or the edge would seem to move back by less than one unit;
-        // a window that is nearly closed is rounded down, or it would never close.
-        let unit = 1 << shift;
-        let units = if window > unit { window.div_ceil(unit) } else { window >> shift };
+        // A scaled field is rounded up, or the edge would seem to move back by less than one unit.
+        // Where that is more than was promised it is rounded down (RFC 7323 2.4 has senders take
+        // it), or small segments would push the edge on for ever.
+        let up = window.div_ceil(1 << shift);
+        let units = if up << shift <= self.rcv_limit { up } else { window >> shift };
         let field = units.min(u32::from(u16::MAX));
         self.rcv_adv = self.rcv_adv.max(self.rcv_nxt.plus(field << shift));
         field as u16
