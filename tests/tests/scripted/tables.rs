@@ -153,6 +153,39 @@ on_both_hosts! {
         assert_eq!(lab.world().open_sockets(), live.len());
     }
 
+    /// moby #51248: everything hung after days of churn. Thousands of connections of every ending
+    /// through a table of eight, and then there is nothing.
+    fn churn_leaves_nothing_behind(kind) {
+        let mut lab = Lab::with(kind, |setup| {
+            setup.flows = 8;
+            setup.rings = 8;
+        });
+        for round in 0..2000_u16 {
+            let mut guest = lab.connect(10_000 + round, SERVER);
+            let stream = lab.world().stream_to(SERVER);
+            match round % 4 {
+                0 => guest.send_reset(&mut lab),
+                1 => lab.world().fails(stream, HostError::Reset),
+                2 => {
+                    guest.send_fin(&mut lab);
+                    lab.world().ends(stream);
+                    guest.drain(&mut lab);
+                }
+                _ => {
+                    lab.world().ends(stream);
+                    guest.drain(&mut lab);
+                    guest.send_fin(&mut lab);
+                }
+            }
+            lab.settle();
+            lab.take();
+        }
+        lab.advance(seconds(60));
+        assert_eq!(lab.nat.flow_count(), 0);
+        assert_eq!(lab.world().open_sockets(), 0);
+        assert_eq!(lab.counters().tcp_opened, 2000);
+    }
+
     /// A thousand idle flows add no visit, and no host call, to a busy one.
     fn a_thousand_idle_flows_cost_a_busy_one_nothing(kind) {
         let transfer = |idle: u16| {

@@ -188,6 +188,37 @@ on_both_hosts! {
         assert_eq!(lab.world().connects(), 0);
     }
 
+    /// CVE-2017-13711: a socket was freed while queued packets still referred to it. Output is owed
+    /// while the link has no room, and the connection goes meanwhile, by either side.
+    fn a_connection_that_goes_with_output_queued_leaves_nothing(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.flows = 2);
+        for (port, by_guest) in [(4000, true), (4001, false), (4002, true)] {
+            let mut guest = lab.connect(port, SERVER);
+            let stream = lab.world().stream_to(SERVER);
+            lab.link.set_frames(0);
+            lab.world().sends(stream, &pattern(5000));
+            guest.send(&mut lab, b"data");
+            lab.settle();
+            if by_guest {
+                guest.send_reset(&mut lab);
+            } else {
+                lab.world().fails(stream, HostError::Reset);
+            }
+            lab.settle();
+            lab.link_ready(usize::MAX);
+            lab.settle();
+            lab.take();
+            if !by_guest {
+                guest.rcv_nxt = guest.rcv_nxt.wrapping_add(5000);
+                guest.send_ack(&mut lab);
+                lab.settle();
+                lab.take();
+            }
+            assert_eq!(lab.nat.flow_count(), 0);
+            assert_eq!(lab.world().open_sockets(), 0);
+        }
+    }
+
     /// passt bug 95: an error event without an error made a busy loop. Spurious events of every
     /// kind do nothing.
     fn spurious_events_do_nothing(kind) {

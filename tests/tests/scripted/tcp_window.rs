@@ -70,6 +70,36 @@ on_both_hosts! {
         assert!(lab.world().sent(stream)[1..] == data[..], "the bytes sent");
     }
 
+    /// The same without a pool, where the promise alone keeps what is sent from being lost, with
+    /// the window scaled and not.
+    fn a_slow_server_never_costs_the_guest_a_byte(kind) {
+        for scaled in [false, true] {
+            let mut lab = Lab::with(kind, |setup| setup.pool = 0);
+            lab.world().room = Some(9000);
+            let mut guest = TcpGuest::new(4000, SERVER);
+            let syn = guest.syn(Some(1460));
+            let syn = if scaled { syn.window_scale(7) } else { syn };
+            let shift = guest.open_by(&mut lab, &syn).window_scale().unwrap_or(0);
+            let stream = lab.world().stream_to(SERVER);
+            let data = pattern(200_000);
+            let start = guest.snd_nxt;
+            let mut limit = guest.snd_nxt.wrapping_add(9000);
+            while lab.world().sent(stream).len() < data.len() {
+                let done = guest.snd_nxt.wrapping_sub(start) as usize;
+                let open = (limit.wrapping_sub(guest.snd_nxt) as usize).min(data.len() - done);
+                assert!(open > 0, "closed at {done}");
+                guest.send(&mut lab, &data[done..done + open]);
+                lab.world().set_room(stream, 9000);
+                lab.settle();
+                let last = lab.take_tcp().pop().expect("an ACK");
+                assert_eq!(last.ack, guest.snd_nxt, "all that was in the window is taken");
+                limit = last.ack.wrapping_add(u32::from(last.window) << shift);
+            }
+            assert_eq!(lab.dropped(DropReason::TcpNoRoom), 0);
+            assert!(lab.world().sent(stream) == data, "the bytes sent");
+        }
+    }
+
     /// passt bug 183: a send buffer smaller than one segment rounded the window down to 0 for
     /// ever. A window below the MSS still opens when nothing is queued.
     fn a_window_below_the_mss_still_opens(kind) {
