@@ -233,7 +233,7 @@ impl Lab {
         let end = drained && self.host_end;
         let header = self.connection.data_sent(self.now, length as u32, drained, end);
         // Byte 0 of the stream has the number after the SYN.
-        assert_eq!(header.sequence.since(self.iss) as usize, (from + 1) % (1 << 32));
+        assert_eq!(header.sequence.since(self.iss), (from as u32).wrapping_add(1));
         self.describe(&header, length)
     }
 
