@@ -101,7 +101,7 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
     }
 
-    /// microsoft/WSL #41139, libslirp §1.7: of ten simultaneous clients two were served. One
+    /// microsoft/WSL #41139, libslirp: of ten simultaneous clients two were served. One
     /// event may announce many.
     fn ten_clients_at_once_are_all_accepted(kind) {
         let mut lab = forwarded(kind, Protocol::Tcp, PUBLIC);

@@ -81,7 +81,7 @@ on_both_hosts! {
         }
     }
 
-    /// RFC 791: beyond 65,535 bytes there is no datagram ("ping of death"); libslirp 1.9.
+    /// RFC 791: beyond 65,535 bytes there is no datagram ("ping of death"); libslirp.
     fn a_total_beyond_65535_bytes_is_refused(kind) {
         let mut lab = Lab::new(kind);
         let mut last = ip();
@@ -143,7 +143,7 @@ on_both_hosts! {
         assert_eq!(lab.dropped(DropReason::FragmentExpired), 2);
     }
 
-    /// RFC 3168 5.3: a mark on any fragment is a mark on the datagram; libslirp 1.9.
+    /// RFC 3168 5.3: a mark on any fragment is a mark on the datagram; libslirp.
     fn a_congestion_mark_survives_reassembly(kind) {
         let mut lab = Lab::new(kind);
         let whole = datagram(&pattern(3000));

@@ -133,7 +133,7 @@ on_both_hosts! {
         assert_eq!(lab.world().sent(stream), b"no timestamp here");
     }
 
-    /// libslirp 1.9: an option whose length passes the end is the end of the options.
+    /// libslirp: an option whose length passes the end is the end of the options.
     fn an_option_beyond_the_end_ends_the_options(kind) {
         let mut lab = Lab::new(kind);
         for (port, options) in [(4000, [3, 40, 7, 1]), (4001, [2, 0, 5, 0]), (4002, [2, 1, 5, 0])] {

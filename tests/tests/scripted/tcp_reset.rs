@@ -99,7 +99,7 @@ on_both_hosts! {
         assert_eq!(lab.world().state(stream), State::Open);
     }
 
-    /// RFC 5961 4.2, libslirp 1.9: a SYN on a live connection is challenged, and its options
+    /// RFC 5961 4.2, libslirp: a SYN on a live connection is challenged, and its options
     /// change nothing.
     fn a_syn_on_a_live_connection_is_challenged(kind) {
         let mut lab = Lab::new(kind);

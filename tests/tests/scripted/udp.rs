@@ -211,7 +211,7 @@ on_both_hosts! {
         assert_eq!(lab.take_one_udp().data, b"short");
     }
 
-    /// libslirp §1.5, passt: a refused datagram is a port unreachable that quotes it, from the
+    /// libslirp, passt: a refused datagram is a port unreachable that quotes it, from the
     /// address that refused.
     fn a_refused_datagram_is_a_port_unreachable(kind) {
         let mut lab = Lab::new(kind);

@@ -1,0 +1,31 @@
+//! The tables of README.md name tests that exist.
+
+#![expect(clippy::panic, reason = "a test's mistake is to stop the test")]
+
+use std::fs;
+use std::path::Path;
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The `file::test` names of README.md.
+fn names(readme: &str) -> Vec<(&str, &str)> {
+    readme.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::")).collect()
+}
+
+#[test]
+fn every_test_named_in_the_readme_exists() {
+    let readme = read("README.md");
+    let named: Vec<(&str, &str)> = names(&readme)
+        .into_iter()
+        .filter(|(file, _)| !["name", "host_shim"].contains(file))
+        .collect();
+    assert!(named.len() > 100, "the tables are not found: {} names", named.len());
+    for (file, test) in named {
+        let source = read(&format!("tests/scripted/{file}.rs"));
+        let function = format!("fn {test}(");
+        assert!(source.contains(&function), "{file}::{test} does not exist");
+    }
+}
