@@ -154,7 +154,7 @@ pub(super) struct Flags {
 
 impl Connection {
     /// A connection asked for by the guest's `syn`. Nothing is answered before
-    /// [`Connection::host_connected`].
+    /// [`Connection::host_connected`], and the time until then is limited.
     #[must_use]
     pub fn accept(now: Instant, syn: &SegmentIn<'_>, iss: SeqNumber, limits: &Limits) -> Self {
         let mut connection = Self::new(now, State::SynReceived, iss, limits);
@@ -176,6 +176,8 @@ impl Connection {
         connection.flags.scaling = true;
         connection.flags.connected = true;
         connection.flags.syn_owed = true;
+        // From now on, though it may be that the SYN cannot be sent yet: the wait has an end.
+        connection.set_timer(Timer::Retransmit, now.after(connection.rtt.timeout(0)));
         connection
     }
 
@@ -235,7 +237,6 @@ impl Connection {
         if self.state == State::SynReceived && !self.flags.connected {
             self.flags.connected = true;
             self.flags.syn_owed = true;
-            self.timer = Timer::Off;
         }
     }
 
@@ -250,6 +251,16 @@ impl Connection {
     pub fn host_failed(&mut self) {
         self.flags.host_failed = true;
         self.flags.readable = false;
+    }
+
+    /// The host's side takes no more bytes: it has failed, but what it had received before may
+    /// still be there to be peeked.
+    pub fn host_refused_bytes(&mut self) {
+        if self.flags.host_end {
+            self.host_failed();
+        } else {
+            self.host_readable();
+        }
     }
 
     /// Where the connection stands.

@@ -107,6 +107,9 @@ impl Connection {
         }
         self.snd_nxt = self.snd_una.plus(1);
         self.snd_max = self.snd_nxt;
+        if self.timer == Timer::Connect {
+            self.timer = Timer::Off;
+        }
         self.rearm(now, false);
         Transmit::Segment(SegmentOut {
             sequence: self.snd_una,

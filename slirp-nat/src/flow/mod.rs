@@ -75,6 +75,13 @@ pub(crate) struct TcpFlow {
     pub(crate) shutdown_owed: bool,
 }
 
+impl TcpFlow {
+    /// Whether the guest was promised something that the host has not got yet.
+    pub(crate) const fn owes_host(&self) -> bool {
+        self.shutdown_owed || !self.parked.is_empty()
+    }
+}
+
 /// A UDP or ping flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramFlow {

@@ -352,7 +352,8 @@ impl Core<'_> {
     ) {
         let Some(flow) = self.table.get_mut(id) else { return };
         let Body::Tcp(tcp) = &flow.body else { return };
-        if tcp.connection.is_done_with_host() {
+        // Parked bytes were acknowledged: they outlive the connection with the guest.
+        if tcp.connection.is_done_with_host() && !tcp.owes_host() {
             if let Some(token) = flow.token.take() {
                 io.host.close(token);
                 self.stats.counters.tcp_closed += 1;
@@ -421,9 +422,10 @@ impl Core<'_> {
             return;
         };
         self.pool.release(&mut tcp.parked);
+        tcp.shutdown_owed = false;
         // Nobody will ever read it, so it may as well be acknowledged until the reset goes out.
         tcp.connection.settle(io.now, 0);
-        tcp.connection.host_readable();
+        tcp.connection.host_refused_bytes();
         self.table.make_ready(id);
         self.after_tcp(io, id);
     }
@@ -440,7 +442,8 @@ impl Core<'_> {
         }
         if !tcp.connection.is_host_connected() {
             self.on_connect_event(io, id);
-        } else if ready.writable {
+        } else if ready.writable || ready.error {
+            // An error shows when what is parked is written.
             self.on_writable(io, id);
         }
         self.table.make_ready(id);
@@ -558,9 +561,7 @@ impl Core<'_> {
                 self.stats.counters.tcp_probes += 1;
                 self.table.make_ready(id);
             }
-            TimerOutcome::Closed => {
-                self.end_tcp(io, id, HostEnd::Close);
-            }
+            TimerOutcome::Closed => self.after_tcp(io, id),
         }
     }
 }

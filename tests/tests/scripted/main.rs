@@ -12,6 +12,7 @@
 mod arp;
 mod dhcp;
 mod dns;
+mod ends;
 mod forward;
 mod fragments;
 mod hostile;

@@ -65,6 +65,7 @@ fn step(connection: &mut Connection) {
         10 => keep(connection.on_timer(now)),
         11 => transmit(connection),
         12 => connection.forgive(now),
+        13 => connection.host_refused_bytes(),
         _ => observe(connection),
     }
 }
