@@ -31,9 +31,6 @@ const SLICES: usize = 64;
 /// Bytes thrown away in one call. The kernel does not touch the buffer.
 const DISCARD_BYTES: usize = 1 << 20;
 
-/// Bytes that stay in the kernel once the peer has ended, until the close takes them.
-const LAST_BYTES: usize = 16 << 10;
-
 /// Calls that empty a receive queue before a close, at most: a peer that sends faster than that is
 /// reset like one that sends after the close.
 const DRAIN_CALLS: usize = 16;
@@ -298,12 +295,9 @@ impl Stream {
     pub(super) fn consume(&mut self, count: usize, shared: &mut Shared) -> bool {
         self.owed = self.owed.saturating_add(count);
         self.available = self.available.map(|available| available.saturating_sub(count));
-        // What is left in the kernel keeps its window small, and the peer may wait for just that:
-        // even a few bytes are taken at once. From a peer that has ended nothing more comes, and
-        // its last bytes go with the socket.
-        if !self.ended || self.urgent || self.owed > LAST_BYTES {
-            self.take_owed(shared);
-        }
+        // At once, even if they are few: what is left in the kernel keeps its window small, and
+        // the peer may wait for just that.
+        self.take_owed(shared);
         // Taking what lies before an urgent byte brings it within reach.
         self.stops_at_urgent_bytes() && self.available.take().is_some()
     }

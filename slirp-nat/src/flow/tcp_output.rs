@@ -163,15 +163,17 @@ impl Core<'_> {
     }
 }
 
-/// How many bytes of TCP payload the link takes now in frames of `mss` bytes each, at least 1.
+/// How many bytes of TCP payload the link takes now in frames of `mss` bytes each, at least 1. If
+/// that is more than one frame they are full, or each super-segment would end in a small one.
 fn payload_room(room: Room, mss: u16) -> Option<usize> {
     let mss = usize::from(mss.max(1));
-    let full = room.bytes / mss.saturating_add(TCP_PAYLOAD);
-    let rest = (room.bytes % mss.saturating_add(TCP_PAYLOAD)).saturating_sub(TCP_PAYLOAD);
-    let by_bytes = full.saturating_mul(mss).saturating_add(rest);
+    let frame = mss.saturating_add(TCP_PAYLOAD);
+    let (full, rest) = (room.bytes / frame, room.bytes % frame);
+    let by_bytes = full.saturating_mul(mss).saturating_add(rest.saturating_sub(TCP_PAYLOAD));
     let by_frames = room.frames.saturating_mul(mss);
     let most = by_bytes.min(by_frames).min(usize::from(u16::MAX) - IP_AND_TCP);
-    (most > 0).then_some(most)
+    let whole = most - most % mss;
+    Some(if whole > 0 { whole } else { most }).filter(|most| *most > 0)
 }
 
 /// Fills `buffer` from the host's stream, so that a last piece and the end behind it go out in one
