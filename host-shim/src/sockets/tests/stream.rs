@@ -55,16 +55,18 @@ fn offsets_count_from_the_last_byte_consumed() {
     });
 }
 
+/// Bytes left behind keep a buffer of the kernel alive and with it the window shut: a download to a
+/// guest with small segments stood still for good.
 #[test]
-fn small_consumes_share_a_system_call() {
+fn even_small_consumes_reach_the_kernel_at_once() {
     in_both_modes(|mode| {
         let mut pair = Pair::new(mode);
         pair.peer.write_all(&pattern(30_000)).unwrap();
         pair.peek_all(0, 30_000);
-        for _ in 0..300 {
+        for consumed in 1..=300 {
             pair.host.consume(pair.token, 100);
+            assert_eq!(pair.host.calls().consume, consumed);
         }
-        assert_eq!(pair.host.calls().consume, 1);
     });
 }
 
