@@ -5,6 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::io::{self, BufRead};
 
 use ipstack::Instant;
+use serde::Serialize;
 use slirp_nat::host::{
     Accepted, Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, FlowId,
     ForwardId, HostError, HostEvent, Peek, Token,
@@ -93,9 +94,9 @@ pub fn replay(reader: impl BufRead) -> Result<Report, ReplayError> {
         match line {
             None => return Ok(script.into_inner().report),
             Some(Line::Input(input)) => step(&mut nat, &script, input)?,
-            Some(other) => {
+            Some(_) => {
                 let replayed = "the end of the call".to_owned();
-                return Err(script.borrow().divergence(Some(&other), replayed));
+                return Err(script.borrow().divergence(true, replayed));
             }
         }
     }
@@ -170,9 +171,10 @@ impl<R: BufRead> Script<R> {
         }
     }
 
-    fn divergence(&self, recorded: Option<&Line>, replayed: String) -> ReplayError {
-        let recorded = recorded.map(|line| format!("{line:?}"));
-        ReplayError::Divergence { line: self.number, recorded, replayed }
+    /// The line read last says something else than `replayed`, or there was none.
+    fn divergence(&self, is_there: bool, replayed: String) -> ReplayError {
+        let recorded = is_there.then(|| shortened(self.text.trim_end()));
+        ReplayError::Divergence { line: self.number, recorded, replayed: shortened(&replayed) }
     }
 
     /// The next line, which `fits`; `None` once something has differed.
@@ -186,21 +188,21 @@ impl<R: BufRead> Script<R> {
         }
         match self.next_line() {
             Ok(Some(line)) if fits(&line) => return Some(line),
-            Ok(other) => self.failure = Some(self.divergence(other.as_ref(), replayed())),
+            Ok(other) => self.failure = Some(self.divergence(other.is_some(), replayed())),
             Err(error) => self.failure = Some(error),
         }
         None
     }
 
     fn expect(&mut self, expected: &Line) {
-        self.take(|line| line == expected, || format!("{expected:?}"));
+        self.take(|line| line == expected, || json(expected));
     }
 
     fn ask(&mut self, call: &HostCall) -> Option<Answer> {
         self.report.answers += 1;
         let fits =
             |line: &Line| matches!(line, Line::Host { call: recorded, .. } if recorded == call);
-        match self.take(fits, || format!("{call:?}"))? {
+        match self.take(fits, || json(call))? {
             Line::Host { answer, .. } => Some(answer),
             _ => None,
         }
@@ -210,10 +212,24 @@ impl<R: BufRead> Script<R> {
         self.report.answers += 1;
         let fits =
             |line: &Line| matches!(line, Line::Link { call: recorded, .. } if recorded == call);
-        match self.take(fits, || format!("{call:?}"))? {
+        match self.take(fits, || json(call))? {
             Line::Link { answer, .. } => Some(answer),
             _ => None,
         }
+    }
+}
+
+/// As a recording would have it.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| error.to_string())
+}
+
+/// What fits a message.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 300;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
     }
 }
 

@@ -54,11 +54,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(mode: PeekMode) -> Self {
-        Self {
-            calls: SystemCalls::default(),
-            mode,
-            discard: vec![0; DISCARD_BYTES],
-        }
+        Self { calls: SystemCalls::default(), mode, discard: vec![0; DISCARD_BYTES] }
     }
 }
 
