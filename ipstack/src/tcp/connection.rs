@@ -126,6 +126,8 @@ pub struct Connection {
 pub(super) struct Flags {
     /// This end sent the first SYN.
     pub(super) active: bool,
+    /// The guest's SYN has the MSS option, or ours does.
+    pub(super) mss_option: bool,
     /// The guest's SYN offered window scale, or ours does.
     pub(super) scaling: bool,
     /// The host's side is connected, so the SYN may be answered.
@@ -173,6 +175,7 @@ impl Connection {
     pub fn open(now: Instant, iss: SeqNumber, limits: &Limits) -> Self {
         let mut connection = Self::new(now, State::SynSent, iss, limits);
         connection.flags.active = true;
+        connection.flags.mss_option = true;
         connection.flags.scaling = true;
         connection.flags.connected = true;
         connection.flags.syn_owed = true;
@@ -219,6 +222,9 @@ impl Connection {
     pub(super) fn take_syn_options(&mut self, syn: &SegmentIn<'_>) {
         let offered = syn.mss.unwrap_or(DEFAULT_MSS);
         self.mss = offered.min(self.offered_mss).max(MIN_MSS);
+        // Not even this one: who sends no options may not expect any, and RFC 9293 3.7.1 lets both
+        // ends live with 536 bytes then.
+        self.flags.mss_option |= syn.mss.is_some();
         match syn.window_scale {
             Some(shift) => {
                 self.snd_shift = shift.min(14);

@@ -116,7 +116,7 @@ impl Connection {
             acknowledgment: if answered { self.rcv_nxt } else { SeqNumber(0) },
             flags: if answered { TcpFlags::SYN.with(TcpFlags::ACK) } else { TcpFlags::SYN },
             window: self.syn_window(),
-            mss: Some(self.offered_mss),
+            mss: self.flags.mss_option.then_some(self.offered_mss),
             window_scale: self.flags.scaling.then_some(self.rcv_shift),
         })
     }
