@@ -4,7 +4,7 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use heapless::Vec;
 use ipstack::checksum::ChecksumState;
-use ipstack::frag::{Expired, Fragment, FragmentDrop, FragmentKey, Insert};
+use ipstack::frag::{Datagram, Expired, Fragment, FragmentDrop, FragmentKey, Insert};
 use ipstack::tcp::SegmentIn;
 use ipstack::wire::icmpv4::{CODE_REASSEMBLY_TIME_EXCEEDED, CODE_TTL_EXCEEDED};
 use ipstack::wire::{
@@ -18,6 +18,7 @@ use crate::fmt::trace;
 use crate::host::{FlowId, Host};
 use crate::link::{Frame, Link, Offload};
 use crate::nat::{Core, Io, Nat};
+use crate::policy::is_single_host;
 use crate::service::arp::{respond, router_mac};
 use crate::service::dhcp;
 use crate::service::is_guest;
@@ -157,39 +158,15 @@ impl Nat<'_> {
             payload: packet.payload(),
         };
         let evicted = self.fragments.counters().evicted;
-        let insert = self.fragments.insert(io.now, &fragment);
-        let datagram = match insert {
-            Insert::Complete(datagram) => datagram,
-            Insert::Held => {
-                let pushed_out = self.fragments.counters().evicted.saturating_sub(evicted);
-                for _ in 0..pushed_out {
-                    self.core.stats.drop(DropReason::FragmentExpired);
-                }
-                return Ok(());
-            }
-            Insert::Dropped(FragmentDrop::Memory) => return Err(DropReason::FragmentMemory),
-            Insert::Dropped(_) => return Err(DropReason::Fragment),
+        let dropped = match self.fragments.insert(io.now, &fragment) {
+            Insert::Complete(datagram) => return self.core.on_datagram(io, packet, mac, &datagram),
+            Insert::Held => None,
+            Insert::Dropped(reason) => Some(reason),
         };
-        self.core.stats.counters.reassembled += 1;
-        let (quoted, length) = quotation(datagram.header, datagram.payload);
-        let inbound = Inbound {
-            source: packet.source(),
-            destination: packet.destination(),
-            protocol: packet.protocol(),
-            ttl: packet.ttl(),
-            ecn: datagram.ecn,
-            payload: datagram.payload,
-            quoted: quoted.get(..length).unwrap_or_default(),
-            offload: Offload::default(),
-            mac,
-        };
-        if inbound.protocol == IpProtocol::Tcp {
-            let mut collected = Collected::default();
-            self.core.collect_tcp(io, &inbound, &mut collected)?;
-            self.core.on_tcp_batch(io, &collected.segments);
-            return Ok(());
+        for _ in evicted..self.fragments.counters().evicted {
+            self.core.stats.drop(DropReason::FragmentExpired);
         }
-        self.core.on_packet(io, &inbound)
+        dropped.map_or(Ok(()), |reason| Err(fragment_drop(reason)))
     }
 
     /// Drops datagrams whose fragments did not all come in time; the sender is told if it could
@@ -210,6 +187,19 @@ impl Nat<'_> {
     }
 }
 
+/// How the loss of a fragment is counted.
+const fn fragment_drop(reason: FragmentDrop) -> DropReason {
+    match reason {
+        FragmentDrop::Memory => DropReason::FragmentMemory,
+        FragmentDrop::Malformed
+        | FragmentDrop::TooLong
+        | FragmentDrop::Overlap
+        | FragmentDrop::Length
+        | FragmentDrop::Ecn
+        | FragmentDrop::Discarded => DropReason::Fragment,
+    }
+}
+
 /// Header and first eight bytes of payload in one piece, and their length.
 fn quotation(header: &[u8], payload: &[u8]) -> ([u8; QUOTED_LEN], usize) {
     let mut quoted = [0; QUOTED_LEN];
@@ -222,6 +212,36 @@ fn quotation(header: &[u8], payload: &[u8]) -> ([u8; QUOTED_LEN], usize) {
 }
 
 impl Core<'_> {
+    /// Takes a datagram whose last fragment, `packet`, has come.
+    fn on_datagram<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        packet: &Ipv4Packet<'_>,
+        mac: MacAddr,
+        datagram: &Datagram<'_>,
+    ) -> Result<(), DropReason> {
+        self.stats.counters.reassembled += 1;
+        let (quoted, length) = quotation(datagram.header, datagram.payload);
+        let inbound = Inbound {
+            source: packet.source(),
+            destination: packet.destination(),
+            protocol: packet.protocol(),
+            ttl: packet.ttl(),
+            ecn: datagram.ecn,
+            payload: datagram.payload,
+            quoted: quoted.get(..length).unwrap_or_default(),
+            offload: Offload::default(),
+            mac,
+        };
+        if inbound.protocol == IpProtocol::Tcp {
+            let mut collected = Collected::default();
+            self.collect_tcp(io, &inbound, &mut collected)?;
+            self.on_tcp_batch(io, &collected.segments);
+            return Ok(());
+        }
+        self.on_packet(io, &inbound)
+    }
+
     fn on_arp<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
@@ -270,7 +290,10 @@ impl Core<'_> {
             kind: FlowKind::Tcp,
         };
         let segment = SegmentIn::new(&segment);
-        let known = collected.last.filter(|(last, _)| *last == key).map(|(_, id)| id);
+        // A packet between the two may have made its flow give way to another.
+        let known =
+            collected.last.filter(|(last, id)| *last == key && self.table.get(*id).is_some());
+        let known = known.map(|(_, id)| id);
         let Some(id) = known.or_else(|| self.table.find(&key)) else {
             self.on_stray_segment(io, &key, &segment);
             return Ok(());
@@ -281,7 +304,8 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// What holds for every packet that is routed: a source that can be answered, and a TTL left.
+    /// What holds for every packet that is routed: a source that can be answered, a destination
+    /// that is one host, and a TTL left.
     fn check_route<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
@@ -289,6 +313,9 @@ impl Core<'_> {
     ) -> Result<(), DropReason> {
         if packet.source.is_unspecified() {
             return Err(DropReason::IpSource);
+        }
+        if !is_single_host(&self.config, packet.destination) {
+            return Err(DropReason::IpDestination);
         }
         if packet.ttl <= 1 && !self.config.is_router(packet.destination) {
             // RFC 1812 5.3.1. What is for the router itself has arrived.
@@ -314,9 +341,7 @@ impl Core<'_> {
                 self.check_route(io, packet)?;
                 let code = ipstack::wire::icmpv4::CODE_PROTOCOL_UNREACHABLE;
                 let error = Icmpv4Error::DestinationUnreachable { code, next_hop_mtu: 0 };
-                if !packet.destination.is_broadcast() && !packet.destination.is_multicast() {
-                    self.send_icmp_error(io.link, error, None, packet.quoted);
-                }
+                self.send_icmp_error(io.link, error, None, packet.quoted);
                 Err(DropReason::IpProtocol)
             }
         }
@@ -343,9 +368,6 @@ impl Core<'_> {
             && (broadcast || packet.destination == self.config.gateway)
         {
             return self.on_dhcp(io, packet, datagram.payload());
-        }
-        if broadcast || packet.destination.is_multicast() {
-            return Err(DropReason::IpDestination);
         }
         self.check_route(io, packet)?;
         self.on_guest_udp(io, packet, &datagram);

@@ -29,11 +29,7 @@ pub(crate) fn translate_out<H: Host + ?Sized>(
             Err(NoRoute::Error(HostError::Refused))
         };
     }
-    let unroutable = destination.is_multicast()
-        || destination.is_broadcast()
-        || destination.to_bits() >= 0xf000_0000
-        || config.contains(destination);
-    if unroutable {
+    if !is_single_host(config, destination) || config.contains(destination) {
         return Err(NoRoute::Silent);
     }
     let address = IpAddr::V4(destination);
@@ -41,6 +37,16 @@ pub(crate) fn translate_out<H: Host + ?Sized>(
         return Err(NoRoute::Error(HostError::Denied));
     }
     Ok(SocketAddr::new(address, port))
+}
+
+/// Whether `address` can be that of one host: no multicast, broadcast or reserved address. What is
+/// sent to any other is answered by no reset and no ICMP error (RFC 1122 3.2.2, 4.2.3.10).
+pub(crate) fn is_single_host(config: &Config, address: Ipv4Addr) -> bool {
+    const RESERVED: u32 = 0xf000_0000;
+    !address.is_multicast()
+        && address.to_bits() < RESERVED
+        && address != config.broadcast()
+        && address != config.network
 }
 
 /// Whether `address` leads to the host itself, or to services that trust whoever is on it: all of

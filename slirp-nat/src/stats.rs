@@ -148,7 +148,7 @@ reasons! {
         TtlExceeded => "ttl exceeded",
         /// An IP protocol that is not translated.
         IpProtocol => "ip protocol",
-        /// A malformed fragment.
+        /// A malformed fragment, or one that contradicts others of its datagram.
         Fragment => "bad fragment",
         /// No memory for a fragment, or over the source's quota.
         FragmentMemory => "fragment memory",
@@ -158,7 +158,8 @@ reasons! {
         TcpHeader => "tcp header",
         /// A wrong TCP checksum.
         TcpChecksum => "tcp checksum",
-        /// A TCP segment without a flow; answered by a reset.
+        /// A TCP segment without a flow; answered by a reset, unless it is one or comes in one
+        /// batch with one.
         TcpNoFlow => "tcp no flow",
         /// A TCP segment with neither SYN, ACK nor RST, or another senseless combination of flags.
         TcpFlags => "tcp flags",

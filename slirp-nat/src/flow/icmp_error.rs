@@ -11,6 +11,8 @@ use crate::flow::tcp::HostEnd;
 use crate::host::Host;
 use crate::link::Link;
 use crate::nat::{Core, Io};
+use crate::policy::is_single_host;
+use crate::service::is_guest;
 use crate::stats::DropReason;
 
 /// Bytes that an error quotes at least: an IPv4 header and eight more (RFC 792).
@@ -75,7 +77,9 @@ impl Core<'_> {
         original: &[u8],
     ) {
         let Ok(packet) = Ipv4Packet::parse_quoted(original) else { return };
-        if packet.fragment_offset() > 0 || is_icmp_error(&packet) {
+        let single = is_guest(&self.config, packet.source())
+            && is_single_host(&self.config, packet.destination());
+        if !single || packet.fragment_offset() > 0 || is_icmp_error(&packet) {
             return;
         }
         let source = offender.unwrap_or(self.config.gateway);
@@ -121,7 +125,10 @@ impl Core<'_> {
             Icmpv4Kind::DestinationUnreachable { code, next_hop_mtu }
                 if code == icmpv4::CODE_FRAGMENTATION_NEEDED =>
             {
-                tcp.connection.limit_mss(next_hop_mtu.saturating_sub(IP_AND_TCP));
+                // Before RFC 1191 the field was unused; then the guest means nothing by it.
+                if next_hop_mtu > 0 {
+                    tcp.connection.limit_mss(next_hop_mtu.saturating_sub(IP_AND_TCP));
+                }
             }
             // A hard error ends an attempt to connect (RFC 9293 3.9.2.2); later ones are soft,
             // since anybody can make them up (RFC 5927).
