@@ -50,13 +50,24 @@ impl<'a> Egress<'a> {
     }
 
     /// An identification that nobody can predict and that does not come back soon (RFC 6864 4.3).
-    #[expect(clippy::cast_possible_truncation, reason = "16 bits of a hash and of a counter")]
     pub(crate) fn identification(&mut self, source: Ipv4Addr, destination: Ipv4Addr) -> u16 {
-        self.packets = self.packets.wrapping_add(1);
+        self.identifications(source, destination, 0)
+    }
+
+    /// The first of identifications that follow each other: one, and `more` behind it.
+    #[expect(clippy::cast_possible_truncation, reason = "16 bits of a hash and of a counter")]
+    pub(crate) fn identifications(
+        &mut self,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        more: usize,
+    ) -> u16 {
+        let first = self.packets.wrapping_add(1);
+        self.packets = first.wrapping_add(more as u64);
         let mut hasher = SipHasher::new(self.secret);
         hasher.write_u32(source.to_bits());
         hasher.write_u32(destination.to_bits());
-        (hasher.finish() as u16).wrapping_add(self.packets as u16)
+        (hasher.finish() as u16).wrapping_add(first as u16)
     }
 
     /// Sends what waits, as far as there is room. Returns whether nothing waits any more.
@@ -260,6 +271,7 @@ impl<'a> Egress<'a> {
             return stats.drop(DropReason::ReplyQueueFull);
         };
         let headers = TcpFrame { key, destination: mac, source, identification };
+        stats.counters.tcp_duplicate_acks_out += u64::from(segment.duplicate);
         if let Some(header_len) = headers.write(frame, segment, 0) {
             commit(stats, link, header_len, &segmentation(header_len, mss));
         }

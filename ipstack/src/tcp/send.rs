@@ -20,6 +20,8 @@ pub struct SegmentOut {
     pub mss: Option<u16>,
     /// Window scale option.
     pub window_scale: Option<u8>,
+    /// It is a duplicate ACK that asks for missing text (RFC 5681 4.2).
+    pub duplicate: bool,
 }
 
 /// What [`Connection::poll_transmit`] asks for.
@@ -53,7 +55,15 @@ pub fn reset_reply(segment: &SegmentIn<'_>) -> Option<SegmentOut> {
         let end = segment.sequence.plus(segment.len());
         (SeqNumber(0), end, TcpFlags::RST.with(TcpFlags::ACK))
     };
-    Some(SegmentOut { sequence, acknowledgment, flags, window: 0, mss: None, window_scale: None })
+    Some(SegmentOut {
+        sequence,
+        acknowledgment,
+        flags,
+        window: 0,
+        mss: None,
+        window_scale: None,
+        duplicate: false,
+    })
 }
 
 impl Connection {
@@ -118,6 +128,7 @@ impl Connection {
             window: self.syn_window(),
             mss: self.flags.mss_option.then_some(self.offered_mss),
             window_scale: self.flags.scaling.then_some(self.rcv_shift),
+            duplicate: false,
         })
     }
 
@@ -240,7 +251,7 @@ impl Connection {
         self.duplicates_owed = rest;
         let window = self.advertise_window(true);
         let header = self.header_with_window(self.ack_sequence(), TcpFlags::ACK, window);
-        Transmit::Segment(header)
+        Transmit::Segment(SegmentOut { duplicate: true, ..header })
     }
 
     /// SEG.SEQ of a segment without text: what the guest expects next. A guest that has closed or
@@ -360,6 +371,7 @@ impl Connection {
             window,
             mss: None,
             window_scale: None,
+            duplicate: false,
         }
     }
 }

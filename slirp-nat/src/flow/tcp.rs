@@ -91,8 +91,8 @@ impl Core<'_> {
         segment: &SegmentIn<'_>,
     ) {
         if let Some(reset) = reset_reply(segment) {
-            self.stats.counters.tcp_resets_out += 1;
-            self.egress.reply_tcp(&self.config, &mut self.stats, io.link, key, &reset);
+            let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, key, &reset);
+            self.stats.counters.tcp_resets_out += u64::from(sent);
         }
     }
 
@@ -130,6 +130,7 @@ impl Core<'_> {
             }
             Err(error) => {
                 self.stats.drop(DropReason::HostError);
+                self.stats.counters.tcp_aborted += 1;
                 self.end_tcp(io, id, HostEnd::Reset);
                 self.refuse_syn(io, key, syn, error);
             }
@@ -215,7 +216,10 @@ impl Core<'_> {
         text: &mut Vec<&'f [u8], BATCH>,
     ) -> u32 {
         let Pending { id, segment } = pending;
-        let Some(tcp) = self.tcp(*id) else { return 0 };
+        let Some(tcp) = self.tcp(*id) else {
+            self.stats.drop(DropReason::TcpNoFlow);
+            return 0;
+        };
         let arrival = tcp.connection.on_segment(io.now, segment);
         self.stats.counters.tcp_segments_in += 1;
         self.count_fate(arrival.fate);
@@ -405,8 +409,8 @@ impl Core<'_> {
             return;
         }
         self.stats.counters.tcp_aborted += 1;
-        self.stats.counters.tcp_resets_out += 1;
-        self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
+        let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
+        self.stats.counters.tcp_resets_out += u64::from(sent);
     }
 
     /// The host's side has failed while writing: what it received before still goes to the guest.
