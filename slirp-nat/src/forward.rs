@@ -70,4 +70,14 @@ pub(crate) struct Listener {
     pub(crate) token: Token,
     /// It has connections or datagrams that were not taken yet.
     pub(crate) readable: bool,
+    /// Taking them has failed: it is tried again with the next call, not at once.
+    pub(crate) stalled: bool,
+}
+
+impl Listener {
+    /// Errors in one turn after which a forward is left alone until something else happens; fewer
+    /// if that was so the last time.
+    pub(crate) const fn chances(&self) -> u8 {
+        if self.stalled { 1 } else { 16 }
+    }
 }

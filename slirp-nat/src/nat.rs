@@ -160,10 +160,9 @@ impl<'a> Nat<'a> {
         let mut io = self.core.begin(now, host, link);
         match event {
             HostEvent::Flow(id, ready) => self.core.on_flow_event(&mut io, id, ready),
-            HostEvent::Forward(forward, ready) if ready.readable => {
-                self.core.on_forward_event(&mut io, forward);
+            HostEvent::Forward(forward, ready) => {
+                self.core.on_forward_event(&mut io, forward, ready);
             }
-            HostEvent::Forward(..) => {}
         }
         self.core.pump(&mut io);
     }
@@ -344,7 +343,7 @@ impl Core<'_> {
     ) {
         match self.table.get(id).map(|flow| &flow.body) {
             Some(Body::Tcp(_)) => self.on_tcp_event(io, id, ready),
-            Some(Body::Datagram(_)) => self.on_datagram_event(io, id, ready),
+            Some(Body::Datagram(_)) => self.on_datagram_event(id, ready),
             Some(Body::Free) | None => {}
         }
     }

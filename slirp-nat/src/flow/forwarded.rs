@@ -7,7 +7,7 @@ use ipstack::tcp::{Connection, initial_sequence_number};
 use super::key::wide;
 use super::{DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
 use crate::forward::{Forward, ForwardError, ForwardSlot, Listener, Protocol};
-use crate::host::{Accepted, DatagramMeta, FlowId, ForwardId, Host};
+use crate::host::{Accepted, DatagramMeta, FlowId, ForwardId, Host, HostError, Ready};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::translate_in;
@@ -16,6 +16,17 @@ use crate::stats::DropReason;
 
 /// Connections or datagrams taken from one forward in one turn.
 const TURN: usize = 64;
+
+/// How the turn of a forward ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// There is nothing more; an event will follow.
+    Drained,
+    /// There may be more, and others get their turn first.
+    Over,
+    /// There may be more, but it can't be taken now.
+    Stalled,
+}
 
 /// Ports tried for a client whose own port is taken by another with the same visible address.
 const PORT_ATTEMPTS: u16 = 64;
@@ -52,7 +63,7 @@ impl Core<'_> {
             Protocol::Udp => host.bind_datagram(forward, rule.host),
         };
         let token = token.map_err(ForwardError::Host)?;
-        *slot = ForwardSlot(Some(Listener { rule, token, readable: false }));
+        *slot = ForwardSlot(Some(Listener { rule, token, readable: false, stalled: false }));
         Ok(forward)
     }
 
@@ -77,14 +88,19 @@ impl Core<'_> {
         &mut self,
         io: &mut Io<'_, H, L>,
         forward: ForwardId,
+        ready: Ready,
     ) {
-        if let Some(listener) = self.listener(forward) {
-            listener.readable = true;
-            // What the network reported about replies is of no use to the guest, but must not
-            // stand in the way of the next datagram.
-            if listener.rule.protocol == Protocol::Udp {
-                let token = listener.token;
-                let _ = io.host.datagram_error(token);
+        let Some(listener) = self.listener(forward) else { return };
+        listener.readable |= ready.readable;
+        listener.stalled &= !ready.readable;
+        // What the network reported about replies is of no use to the guest, but must not stand in
+        // the way of the next datagram.
+        if listener.rule.protocol == Protocol::Udp {
+            let token = listener.token;
+            for _ in 0..TURN {
+                if io.host.datagram_error(token).is_none() {
+                    break;
+                }
             }
         }
     }
@@ -103,19 +119,20 @@ impl Core<'_> {
             let Some(listener) = self.listener(forward).copied().filter(|l| l.readable) else {
                 continue;
             };
-            let drained = match listener.rule.protocol {
+            let turn = match listener.rule.protocol {
                 Protocol::Tcp => self.accept_some(io, &listener),
                 Protocol::Udp => self.receive_some(io, &listener),
             };
             if let Some(listener) = self.listener(forward) {
-                listener.readable = !drained;
+                listener.readable = turn != Turn::Drained;
+                listener.stalled = turn == Turn::Stalled;
             }
         }
     }
 
     /// Whether a forward waits for its next turn.
     pub(crate) fn has_forward_input(&self) -> bool {
-        self.forwards.iter().any(|slot| slot.0.as_ref().is_some_and(|l| l.readable))
+        self.forwards.iter().any(|slot| slot.0.as_ref().is_some_and(|l| l.readable && !l.stalled))
     }
 
     /// The guest that a rule means.
@@ -131,29 +148,36 @@ impl Core<'_> {
         &mut self,
         io: &mut Io<'_, H, L>,
         listener: &Listener,
-    ) -> bool {
+    ) -> Turn {
+        let mut chances = listener.chances();
         for _ in 0..TURN {
-            if !self.accept_one(io, listener) {
-                return true;
+            match self.accept_one(io, listener) {
+                Ok(true) => {}
+                Ok(false) => return Turn::Drained,
+                // It may have been about that one client. If the host is out of descriptors, it
+                // gets some with the end of a flow.
+                Err(_) => {
+                    self.stats.drop(DropReason::HostError);
+                    chances = chances.saturating_sub(1);
+                }
+            }
+            if chances == 0 {
+                return Turn::Stalled;
             }
         }
-        false
+        Turn::Over
     }
 
-    /// Takes one connection of a client; the guest is asked before anything is read from it.
+    /// Takes one connection of a client, if there is one; the guest is asked before anything is
+    /// read from it.
     fn accept_one<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
         listener: &Listener,
-    ) -> bool {
+    ) -> Result<bool, HostError> {
         let next = self.table.next_id();
-        let accepted = match io.host.accept(listener.token, next.unwrap_or(NO_FLOW)) {
-            Ok(Some(accepted)) => accepted,
-            Ok(None) => return false,
-            Err(_) => {
-                self.stats.drop(DropReason::HostError);
-                return false;
-            }
+        let Some(accepted) = io.host.accept(listener.token, next.unwrap_or(NO_FLOW))? else {
+            return Ok(false);
         };
         let guest = self.guest_of(&listener.rule);
         // Nobody is evicted before there is a client, whose flow has been named already.
@@ -167,7 +191,7 @@ impl Core<'_> {
         let Some(id) = id else {
             self.stats.drop(DropReason::FlowTableFull);
             io.host.reset(accepted.token);
-            return true;
+            return Ok(true);
         };
         self.stats.counters.tcp_accepted += 1;
         if let Some(flow) = self.table.get_mut(id) {
@@ -176,7 +200,7 @@ impl Core<'_> {
         self.promise_first_window(io, id);
         self.table.make_ready(id);
         self.table.reschedule(id);
-        true
+        Ok(true)
     }
 
     /// The key of a client's flow: its address as the guest is to see it, and its port unless
@@ -201,19 +225,34 @@ impl Core<'_> {
         &mut self,
         io: &mut Io<'_, H, L>,
         listener: &Listener,
-    ) -> bool {
+    ) -> Turn {
+        let guest = self.guest_of(&listener.rule);
+        let Self { egress, config, stats, .. } = self;
+        if !egress.finds_guest(io.now, config, stats, io.link, guest.ipv4()) {
+            // Datagrams stay with the host until the guest has answered.
+            return Turn::Stalled;
+        }
+        let mut chances = listener.chances();
         for _ in 0..TURN {
             if self.egress.train.is_moving() {
                 self.blocked = true;
-                return false;
+                return Turn::Over;
             }
             match io.host.receive_datagram(listener.token, self.egress.train.buffer()) {
-                Ok(Some((length, meta))) => self.on_client_datagram(io, listener, length, &meta),
-                Ok(None) => return true,
-                Err(_) => self.stats.drop(DropReason::HostError),
+                Ok(Some((length, meta))) => {
+                    self.on_client_datagram(io, listener, guest, length, &meta);
+                }
+                Ok(None) => return Turn::Drained,
+                Err(_) => {
+                    self.stats.drop(DropReason::HostError);
+                    chances = chances.saturating_sub(1);
+                }
+            }
+            if chances == 0 {
+                return Turn::Stalled;
             }
         }
-        false
+        Turn::Over
     }
 
     /// A client's datagram, in the train's buffer, for the guest.
@@ -221,13 +260,13 @@ impl Core<'_> {
         &mut self,
         io: &mut Io<'_, H, L>,
         listener: &Listener,
+        guest: Endpoint,
         length: usize,
         meta: &DatagramMeta,
     ) {
         if meta.truncated {
             return self.stats.drop(DropReason::TooLong);
         }
-        let guest = self.guest_of(&listener.rule);
         let Some(id) = self.client_flow(io, listener, guest, meta) else { return };
         let Some(remote) = self.table.get(id).map(|flow| flow.key.remote) else { return };
         self.touch(io.now, id, false);

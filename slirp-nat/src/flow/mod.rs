@@ -91,6 +91,8 @@ pub(crate) struct DatagramFlow {
     pub(crate) answered: bool,
     /// The socket may hold datagrams.
     pub(crate) readable: bool,
+    /// It may hold errors about datagrams sent earlier.
+    pub(crate) failing: bool,
     /// The host's address that a forwarded datagram came to; replies leave from it.
     pub(crate) local: core::net::Ipv6Addr,
     /// The remote end as the host knows it, where it differs from what the guest sees.

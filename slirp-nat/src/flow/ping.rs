@@ -90,8 +90,8 @@ impl Core<'_> {
             identification: self.egress.identification(source, destination),
             segment_size: 0,
         };
-        self.stats.counters.echo_replies += 1;
-        self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+        let sent = self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+        self.stats.counters.echo_replies += u64::from(sent);
     }
 
     /// Sends the echo reply in the train's buffer to the guest, under the guest's own identifier.
@@ -112,7 +112,6 @@ impl Core<'_> {
         let remote = SocketAddr::new(meta.remote.ip(), 0);
         let Some(source) = self.admit(io, id, key, length, remote) else { return };
         self.touch(io.now, id, true);
-        self.stats.counters.datagrams_out += 1;
         let (source, destination) = (source.ipv4(), key.guest.ipv4());
         let consist = Consist {
             source,
@@ -123,6 +122,7 @@ impl Core<'_> {
             identification: self.egress.identification(source, destination),
             segment_size: 0,
         };
-        self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+        let sent = self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+        self.stats.counters.datagrams_out += u64::from(sent);
     }
 }

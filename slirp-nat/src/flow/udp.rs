@@ -12,7 +12,7 @@ use super::key::wide;
 use super::verdict::{Verdict, verdict};
 use super::{Body, Class, DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
 use crate::config::{UdpFiltering, UdpMapping};
-use crate::host::{DatagramKind, DatagramMeta, FlowId, Host, HostError, Ready};
+use crate::host::{DatagramKind, DatagramMeta, FlowId, Host, HostError, Ready, Token};
 use crate::input::Inbound;
 use crate::link::Link;
 use crate::nat::{Core, Io, Visit};
@@ -38,6 +38,9 @@ const PING_LIFETIME: Duration = Duration::from_secs(60);
 /// Datagrams sent to the guest in one visit, at most.
 const VISIT_BUDGET: usize = 16;
 
+/// Datagrams that one super-segment of the guest may be cut into: what kernels take at once.
+const MAX_SEGMENTS: usize = 128;
+
 /// A timer that is served later than this says that the clock has jumped.
 const CLOCK_JUMP: Duration = Duration::from_secs(5);
 
@@ -54,6 +57,7 @@ impl DatagramFlow {
             role,
             answered: false,
             readable: false,
+            failing: false,
             local: Ipv6Addr::UNSPECIFIED,
             actual_remote: Endpoint::ANY,
         }
@@ -127,7 +131,10 @@ impl Core<'_> {
             let first = self.config.resolvers.first().copied();
             let Some(first) = first else { break };
             let opening = Opening { key: *key, kind: DatagramKind::Udp, role: DatagramRole::Dns };
-            let Ok(id) = self.find_or_open(io, &opening, first) else { break };
+            // Why not, has been counted.
+            let Ok(id) = self.find_or_open(io, &opening, first) else {
+                return self.answer_servfail(io, key, query);
+            };
             let list = &self.config.resolvers;
             let Some(resolver) = self.resolvers.pick(io.now, list, id, query_id) else { break };
             let meta = DatagramMeta::new(resolver);
@@ -200,22 +207,57 @@ impl Core<'_> {
         let Some(flow) = self.table.get(id) else { return };
         let (Some(token), Body::Datagram(datagram)) = (flow.token, &flow.body) else { return };
         let local = datagram.local;
+        let segment_size = match flow.key.kind {
+            FlowKind::Udp => outgoing.packet.offload.segment_size,
+            FlowKind::Tcp | FlowKind::Ping => 0,
+        };
         let meta = DatagramMeta {
             local: (!local.is_unspecified()).then(|| local.to_canonical()),
             ttl: outgoing.packet.ttl.saturating_sub(1),
             ecn: outgoing.packet.ecn,
-            segment_size: outgoing.packet.offload.segment_size,
+            segment_size,
             ..DatagramMeta::new(remote)
         };
+        if datagram.readable {
+            self.table.make_ready(id);
+        }
         self.touch(io.now, id, false);
-        match io.host.send_datagram(token, &meta, &[outgoing.data]) {
-            Ok(()) => self.stats.counters.datagrams_in += 1,
+        match self.send_segments(io.host, token, &meta, outgoing.data) {
+            Ok(()) => {}
             Err(HostError::WouldBlock) => self.stats.drop(DropReason::HostBusy),
             Err(error) => {
                 self.stats.drop(DropReason::HostError);
                 self.report(io, error, None, outgoing.packet.quoted);
             }
         }
+    }
+
+    /// Sends a datagram, or several that the guest left to be cut, which the host need not be able
+    /// to do.
+    fn send_segments<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        token: Token,
+        meta: &DatagramMeta,
+        data: &[u8],
+    ) -> Result<(), HostError> {
+        let size = usize::from(meta.segment_size);
+        let segments = data.chunks(size.max(1));
+        if size > 0 && segments.len() > MAX_SEGMENTS {
+            self.stats.drop(DropReason::TooLong);
+            return Ok(());
+        }
+        if size == 0 || host.capabilities().segmented_send {
+            host.send_datagram(token, meta, &[data])?;
+            self.stats.counters.datagrams_in += 1;
+            return Ok(());
+        }
+        let single = DatagramMeta { segment_size: 0, ..*meta };
+        for segment in segments {
+            host.send_datagram(token, &single, &[segment])?;
+            self.stats.counters.datagrams_in += 1;
+        }
+        Ok(())
     }
 
     /// Takes note that a flow is in use.
@@ -259,34 +301,27 @@ impl Core<'_> {
         self.send_icmp_error(io.link, icmp, offender, quoted);
     }
 
-    pub(crate) fn on_datagram_event<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        id: FlowId,
-        ready: Ready,
-    ) {
-        if ready.error {
-            self.drain_errors(io, id);
-        }
-        if ready.readable
-            && let Some(Body::Datagram(flow)) = self.table.get_mut(id).map(|flow| &mut flow.body)
-        {
-            flow.readable = true;
-            self.table.make_ready(id);
-        }
+    pub(crate) fn on_datagram_event(&mut self, id: FlowId, ready: Ready) {
+        let Some(flow) = self.datagram(id) else { return };
+        flow.readable |= ready.readable;
+        flow.failing |= ready.error;
+        self.table.make_ready(id);
     }
 
-    /// Passes on what the network reported about datagrams sent earlier.
+    /// Passes on what the network reported about datagrams sent earlier; returns whether there may
+    /// be more.
     fn drain_errors<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
         id: FlowId,
-    ) {
+    ) -> bool {
         for _ in 0..VISIT_BUDGET {
-            let Some(flow) = self.table.get(id) else { return };
-            let (Some(token), Body::Datagram(datagram)) = (flow.token, &flow.body) else { return };
+            let Some(flow) = self.table.get(id) else { return false };
+            let (Some(token), Body::Datagram(datagram)) = (flow.token, &flow.body) else {
+                return false;
+            };
             let (key, role) = (flow.key, datagram.role);
-            let Some(error) = io.host.datagram_error(token) else { return };
+            let Some(error) = io.host.datagram_error(token) else { return false };
             self.stats.drop(DropReason::HostError);
             if role == DatagramRole::Dns {
                 self.resolvers.failed(&self.config.resolvers, error.remote);
@@ -300,6 +335,7 @@ impl Core<'_> {
             let quoted = quote_datagram(&key, remote, error.remote.port(), error.quoted);
             self.report(io, error.error, offender, &quoted);
         }
+        true
     }
 
     /// The address under which the guest of this flow sees `remote`: as it wrote to it, if it did.
@@ -317,6 +353,13 @@ impl Core<'_> {
         id: FlowId,
         budget: &mut usize,
     ) -> Visit {
+        if self.datagram(id).is_some_and(|flow| flow.failing) {
+            let more = self.drain_errors(io, id);
+            if let Some(flow) = self.datagram(id) {
+                flow.failing = more;
+            }
+        }
+        let mut errors = 0;
         for _ in 0..VISIT_BUDGET {
             let Some(flow) = self.table.get_mut(id) else { return Visit::Done };
             let key = flow.key;
@@ -324,7 +367,7 @@ impl Core<'_> {
                 return Visit::Done;
             };
             if !datagram.readable {
-                return Visit::Done;
+                return if datagram.failing { Visit::More } else { Visit::Done };
             }
             if self.egress.train.is_moving() {
                 return Visit::NoRoom;
@@ -334,14 +377,22 @@ impl Core<'_> {
                     *budget = budget.saturating_sub(length.saturating_add(64));
                     self.deliver(io, id, &key, length, &meta);
                 }
-                Ok(None) => {
-                    datagram.readable = false;
-                    return Visit::Done;
+                Ok(None) => datagram.readable = false,
+                Err(_) => {
+                    errors += 1;
+                    datagram.failing = true;
                 }
-                Err(_) => self.drain_errors(io, id),
             }
         }
-        Visit::More
+        // A socket that does nothing but fail is left alone until something else happens to it.
+        if errors < VISIT_BUDGET { Visit::More } else { Visit::Done }
+    }
+
+    fn datagram(&mut self, id: FlowId) -> Option<&mut DatagramFlow> {
+        match self.table.get_mut(id).map(|flow| &mut flow.body) {
+            Some(Body::Datagram(datagram)) => Some(datagram),
+            _ => None,
+        }
     }
 
     /// Sends the datagram in the train's buffer to the guest, if it may pass.
@@ -406,17 +457,18 @@ impl Core<'_> {
         length: usize,
         meta: &DatagramMeta,
     ) {
-        self.stats.counters.datagrams_out += 1;
+        let count = length.checked_div(usize::from(meta.segment_size)).unwrap_or(0);
         let consist = Consist {
             source: source.ipv4(),
             destination: guest.ipv4(),
             ports: Some((source.port, guest.port)),
             ttl: reply_ttl(meta.ttl),
             ecn: meta.ecn,
-            identification: self.egress.identification(source.ipv4(), guest.ipv4()),
+            identification: self.egress.identifications(source.ipv4(), guest.ipv4(), count),
             segment_size: meta.segment_size,
         };
-        self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+        let sent = self.egress.depart(&self.config, &mut self.stats, io.link, consist, length);
+        self.stats.counters.datagrams_out += u64::from(sent);
     }
 
     pub(crate) fn end_datagram<H: Host + ?Sized>(&mut self, host: &mut H, id: FlowId) {

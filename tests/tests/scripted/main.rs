@@ -10,6 +10,7 @@
 )]
 
 mod arp;
+mod bounds;
 mod dhcp;
 mod dns;
 mod ends;
