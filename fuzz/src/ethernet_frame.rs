@@ -118,28 +118,28 @@ impl Target for Input {
                 Event::Jump { seconds } => lab.jump(Duration::from_secs((*seconds).into())),
             }
             if !matches!(event, Event::Frame(_)) {
-                rest(&mut lab, &mut guest, &outside);
+                rest(&mut lab, &mut guest);
             }
         }
         lab.input_batch(&batch);
-        rest(&mut lab, &mut guest, &outside);
+        rest(&mut lab, &mut guest);
         fall_silent(&mut lab, &mut guest, &outside);
     }
 }
 
-fn rest(lab: &mut Lab, guest: &mut Guest, outside: &Outside) {
+fn rest(lab: &mut Lab, guest: &mut Guest) {
     lab.settle();
     for packet in lab.take() {
         guest.take(&packet);
     }
-    outside.check(lab);
+    Outside::check(lab, guest);
 }
 
 fn fall_silent(lab: &mut Lab, guest: &mut Guest, outside: &Outside) {
     lab.link.set_room(Room { frames: usize::MAX, bytes: usize::MAX });
     lab.link_ready(usize::MAX);
     lab.advance(SILENCE);
-    rest(lab, guest, outside);
+    rest(lab, guest);
     assert_eq!(lab.nat.flow_count(), 0, "a flow outlives the silence");
     assert_eq!(lab.world().open_sockets(), outside.forwards(), "a socket outlives its flow");
 }

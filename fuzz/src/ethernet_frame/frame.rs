@@ -8,7 +8,7 @@ use slirpkit_tests::build::{
 };
 use slirpkit_tests::guest::{DNS, GATEWAY, GUEST_IP};
 
-use super::guest::Guest;
+use super::guest::{Guest, text};
 use super::stream_bytes;
 
 /// A frame, or a train of fragments.
@@ -193,6 +193,14 @@ impl TcpEvent {
         let is_syn = matches!(self.sent, Sent::Syn { .. } | Sent::SynAck);
         let seq = if is_syn { end.iss } else { end.snd_nxt }.wrapping_add_signed(offset);
         let segment = segment.seq(seq);
+        let flags = match self.sent {
+            Sent::Flags(flags) => flags,
+            _ => 0,
+        };
+        if is_syn || flags & SYN != 0 {
+            guest.note_syn(seq);
+        }
+        let end = guest.end(local, remote);
         match self.sent {
             Sent::Syn { mss, window_scale } => {
                 let segment = segment.flags(SYN).ack(0);
@@ -201,7 +209,7 @@ impl TcpEvent {
             }
             Sent::SynAck => segment.flags(SYN | ACK).mss(1460).frame(),
             Sent::Data { len, fin } => {
-                let data = end.text(seq, usize::from(len % 4096));
+                let data = text(seq, usize::from(len % 4096));
                 let fin = if fin { FIN } else { 0 };
                 if offset == 0 {
                     end.snd_nxt = seq.wrapping_add(u32::from(len % 4096)) + u32::from(fin);

@@ -6,12 +6,14 @@ use std::collections::HashMap;
 use slirpkit_tests::build::{FIN, SYN};
 use slirpkit_tests::packet::{Packet, Tcp};
 
-use super::{content, stream_bytes};
+use super::content;
 
 /// The guest's ends of its connections.
 #[derive(Debug, Default)]
 pub(super) struct Guest {
     ends: HashMap<(SocketAddrV4, SocketAddrV4), End>,
+    /// Sequence numbers of all SYNs sent.
+    isns: Vec<u32>,
 }
 
 /// One end.
@@ -24,6 +26,12 @@ pub(super) struct End {
     irs: Option<u32>,
 }
 
+/// The text that the guest sends at `seq`, whatever the connection: a byte out of place shows, and a
+/// SYN that the NAT may take or not does no harm.
+pub(super) fn text(seq: u32, len: usize) -> Vec<u8> {
+    (0..).take(len).map(|at| content(seq.wrapping_add(at).into())).collect()
+}
+
 impl End {
     const NEW: Self = Self { iss: 1_000_000, snd_nxt: 1_000_001, rcv_nxt: 0, irs: None };
 
@@ -31,11 +39,6 @@ impl End {
     pub(super) fn begin(&mut self) {
         self.iss = self.iss.wrapping_add(1 << 26);
         self.snd_nxt = self.iss.wrapping_add(1);
-    }
-
-    /// The text at `seq`.
-    pub(super) fn text(&self, seq: u32, len: usize) -> Vec<u8> {
-        stream_bytes(seq.wrapping_sub(self.iss).wrapping_sub(1).into(), len)
     }
 
     fn take(&mut self, segment: &Tcp) {
@@ -62,6 +65,19 @@ impl End {
 impl Guest {
     pub(super) fn end(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> &mut End {
         self.ends.entry((local, remote)).or_insert(End::NEW)
+    }
+
+    /// A SYN goes out: whatever the NAT makes of it, a stream may begin behind it.
+    pub(super) fn note_syn(&mut self, seq: u32) {
+        if !self.isns.contains(&seq) {
+            self.isns.push(seq);
+        }
+    }
+
+    /// Whether `bytes` are those behind one of the SYNs.
+    pub(super) fn may_have_sent(&self, bytes: &[u8]) -> bool {
+        bytes.is_empty()
+            || self.isns.iter().any(|isn| text(isn.wrapping_add(1), bytes.len()) == bytes)
     }
 
     /// Takes a frame that the lab has verified.
