@@ -71,3 +71,71 @@ impl<'a> Permits<'a> {
         self.entries.get_mut(start..start + WAYS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn flow(number: u32) -> FlowId {
+        FlowId { slot: number, generation: 1 }
+    }
+
+    const fn remote(number: u128) -> Ipv6Addr {
+        Ipv6Addr::from_bits(number)
+    }
+
+    proptest! {
+        /// Whoever is let in was permitted for that very flow, and the latest of all always is.
+        #[test]
+        fn only_the_permitted_pass(steps in prop::collection::vec((0u32..5, 0u128..9), 1..60)) {
+            let mut memory = [Permit::EMPTY; 10];
+            let mut permits = Permits::new((&mut memory[..]).into(), [3, 4]);
+            let mut added = HashMap::new();
+            for (now, (number, address)) in (1..).zip(steps) {
+                permits.add(Instant::from_micros(now), flow(number), remote(address));
+                added.insert((number, address), now);
+                prop_assert!(permits.allows(flow(number), remote(address)));
+            }
+            let passing: Vec<_> = (0..6)
+                .flat_map(|number| (0..10).map(move |address| (number, address)))
+                .filter(|(number, address)| permits.allows(flow(*number), remote(*address)))
+                .collect();
+            prop_assert!(passing.iter().all(|pair| added.contains_key(pair)));
+            // Two sets of four.
+            prop_assert!(passing.len() <= 8);
+        }
+    }
+
+    #[test]
+    fn the_oldest_of_a_set_goes_and_a_renewed_one_is_young() {
+        let mut memory = vec![Permit::EMPTY; WAYS];
+        let mut permits = Permits::new((&mut memory[..]).into(), [3, 4]);
+        for (now, address) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 1), (6, 5)] {
+            permits.add(Instant::from_micros(now), flow(0), remote(address));
+        }
+        let passing: Vec<u128> =
+            (0..9).filter(|address| permits.allows(flow(0), remote(*address))).collect();
+        assert_eq!(passing, [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn another_generation_of_a_slot_inherits_nothing() {
+        let mut memory = [Permit::EMPTY; WAYS];
+        let mut permits = Permits::new((&mut memory[..]).into(), [3, 4]);
+        permits.add(Instant::ZERO, flow(0), remote(1));
+        assert!(!permits.allows(FlowId { slot: 0, generation: 2 }, remote(1)));
+    }
+
+    #[test]
+    fn without_memory_nobody_passes() {
+        let mut permits = Permits::new((&mut [][..]).into(), [3, 4]);
+        permits.add(Instant::ZERO, flow(0), remote(1));
+        assert!(!permits.allows(flow(0), remote(1)));
+    }
+}

@@ -38,3 +38,42 @@ impl UploadShare {
         bytes / flows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The middle of an epoch.
+    const fn epoch(number: u64) -> Instant {
+        Instant::from_micros((number << EPOCH_SHIFT) + 1000)
+    }
+
+    #[test]
+    fn windows_of_all_that_send_stay_below_the_queue_together() {
+        let mut share = UploadShare::default();
+        assert_eq!(share.window(100, 1460), 146_000, "whoever comes first may have it all");
+        let mut seen = [0; 3];
+        for note in &mut seen {
+            share.count(epoch(7), note);
+            share.count(epoch(7), note);
+        }
+        assert_eq!(share.window(100, 1460), 48_666);
+    }
+
+    #[test]
+    fn a_flow_counts_for_one_to_two_epochs_and_no_longer() {
+        let mut share = UploadShare::default();
+        let (mut first, mut second) = (0, 0);
+        share.count(epoch(7), &mut first);
+        share.count(epoch(7), &mut second);
+        share.count(epoch(8), &mut first);
+        assert_eq!(share.window(10, 1000), 5000, "the other may send again soon");
+        share.count(epoch(9), &mut first);
+        assert_eq!(share.window(10, 1000), 10_000);
+    }
+
+    #[test]
+    fn an_endless_queue_is_an_endless_window() {
+        assert_eq!(UploadShare::default().window(usize::MAX, 1460), u32::MAX);
+    }
+}

@@ -41,3 +41,36 @@ pub(crate) const fn verdict(error: HostError) -> Verdict {
         HostError::NoResources | HostError::InUse | HostError::WouldBlock => Verdict::Silence,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn code(code: u8) -> Verdict {
+        Verdict::Icmp(Icmpv4Error::DestinationUnreachable { code, next_hop_mtu: 0 })
+    }
+
+    #[test]
+    fn every_failure_has_its_answer() {
+        let mtu = Icmpv4Error::DestinationUnreachable { code: 4, next_hop_mtu: 1400 };
+        let table = [
+            (HostError::Refused, Verdict::Refuse),
+            (HostError::Reset, Verdict::Refuse),
+            (HostError::Other, Verdict::Refuse),
+            (HostError::NetUnreachable, code(0)),
+            (HostError::HostUnreachable, code(1)),
+            (HostError::TimedOut, code(1)),
+            (HostError::Prohibited, code(13)),
+            (HostError::Denied, code(13)),
+            (HostError::Unsupported, code(13)),
+            (HostError::TooBig { mtu: 1400 }, Verdict::Icmp(mtu)),
+            (HostError::HopLimit, Verdict::Icmp(Icmpv4Error::TimeExceeded { code: 0 })),
+            (HostError::NoResources, Verdict::Silence),
+            (HostError::InUse, Verdict::Silence),
+            (HostError::WouldBlock, Verdict::Silence),
+        ];
+        for (error, expected) in table {
+            assert_eq!(verdict(error), expected, "{error}");
+        }
+    }
+}
