@@ -1,5 +1,6 @@
 //! One guest flow and its host socket.
 
+mod datagram_in;
 mod forwarded;
 mod icmp_error;
 pub(crate) mod key;
@@ -9,6 +10,7 @@ pub(crate) mod ping;
 pub(crate) mod share;
 mod table;
 pub(crate) mod tcp;
+mod tcp_events;
 mod tcp_output;
 pub(crate) mod udp;
 pub(crate) mod verdict;

@@ -75,7 +75,6 @@ impl<'a> Permits<'a> {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
-    use std::vec;
     use std::vec::Vec;
 
     use proptest::prelude::*;
@@ -114,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_oldest_of_a_set_goes_and_a_renewed_one_is_young() {
-        let mut memory = vec![Permit::EMPTY; WAYS];
+        let mut memory = [Permit::EMPTY; WAYS];
         let mut permits = Permits::new((&mut memory[..]).into(), [3, 4]);
         for (now, address) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 1), (6, 5)] {
             permits.add(Instant::from_micros(now), flow(0), remote(address));

@@ -5,7 +5,8 @@ use core::net::SocketAddr;
 use ipstack::wire::icmpv4::{self, Icmpv4Kind, Icmpv4Message};
 use ipstack::wire::{IpProtocol, Ipv4Header};
 
-use super::udp::{Opening, Outgoing, reply_ttl};
+use super::datagram_in::reply_ttl;
+use super::udp::{Opening, Outgoing};
 use super::{DatagramRole, Endpoint, FlowKey, FlowKind};
 use crate::host::{DatagramKind, DatagramMeta, FlowId, Host, HostError};
 use crate::input::Inbound;

@@ -187,12 +187,12 @@ fn peek_all<H: Host + ?Sized>(
     let mut peeked = Peeked { length: 0, drained: false, end: false, failed: None };
     while let Some(rest) = buffer.get_mut(peeked.length..).filter(|rest| !rest.is_empty()) {
         match host.peek(token, offset.saturating_add(peeked.length), rest) {
-            Ok(Peek::Data(count)) => {
-                peeked.length = peeked.length.saturating_add(count.clamp(1, rest.len()));
-            }
-            Ok(Peek::WouldBlock) | Err(HostError::WouldBlock) => {
+            Ok(Peek::WouldBlock | Peek::Data(0)) | Err(HostError::WouldBlock) => {
                 peeked.drained = true;
                 break;
+            }
+            Ok(Peek::Data(count)) => {
+                peeked.length = peeked.length.saturating_add(count.min(rest.len()));
             }
             Ok(Peek::End) => {
                 peeked.end = true;
