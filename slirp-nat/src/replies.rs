@@ -55,7 +55,38 @@ impl<'a> ReplyQueue<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Frames of the given lengths are pushed, a length of 0 stands for a pop. What is refused
+        /// leaves the others alone, and an empty queue takes whatever fits its memory.
+        #[test]
+        fn it_is_a_queue(lengths in prop::collection::vec(0usize..40, 1..60)) {
+            let mut memory = [0xff; 100];
+            let mut queue = ReplyQueue::new(ManagedSlice::Borrowed(&mut memory));
+            let mut model: VecDeque<Vec<u8>> = VecDeque::new();
+            for (number, length) in (1u8..).zip(lengths) {
+                if length == 0 {
+                    queue.pop();
+                    model.pop_front();
+                } else if let Some(frame) = queue.push(length) {
+                    prop_assert!(frame.iter().all(|byte| *byte == 0), "bytes of another frame");
+                    frame.fill(number);
+                    model.push_back(vec![number; length]);
+                } else {
+                    prop_assert!(!model.is_empty());
+                }
+                prop_assert_eq!(queue.first(), model.front().map(Vec::as_slice));
+                prop_assert_eq!(queue.is_empty(), model.is_empty());
+            }
+        }
+    }
 
     #[test]
     fn frames_come_out_in_order_and_a_full_queue_refuses() {

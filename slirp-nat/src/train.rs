@@ -192,6 +192,46 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_datagram_is_one_packet_and_an_empty_segment_none_more() {
+        let mut memory = [0; 64];
+        let mut train = Train::new(ManagedSlice::Borrowed(&mut memory));
+        for segment_size in [0, 10] {
+            assert!(train.start(consist(segment_size), 0, 1500));
+            assert_eq!(drain(&mut train, 1500), [(100, 0, false, 8)]);
+        }
+    }
+
+    #[test]
+    fn long_segments_are_fragmented_each_under_its_own_identification() {
+        let mut memory = [0; 4096];
+        let mut train = Train::new(ManagedSlice::Borrowed(&mut memory));
+        assert!(train.start(consist(700), 1400, 576));
+        assert_eq!(
+            drain(&mut train, 576),
+            [
+                (100, 0, true, 552),
+                (100, 552, false, 156),
+                (101, 0, true, 552),
+                (101, 552, false, 156)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_packet_stays_the_next_one_until_it_has_left() {
+        let mut memory = [0; 4096];
+        let mut train = Train::new(ManagedSlice::Borrowed(&mut memory));
+        train.buffer().fill(7);
+        assert!(train.start(consist(0), 3000, 1500));
+        assert!(!train.start(consist(0), 1, 1500), "one train at a time");
+        train.advance(1500);
+        for _ in 0..2 {
+            let packet = train.peek().unwrap();
+            assert_eq!((packet.header.fragment_offset, packet.payload), (1480, &[7; 1480][..]));
+        }
+    }
+
+    #[test]
     fn more_than_the_memory_holds_does_not_start() {
         let mut memory = [0; 100];
         let mut train = Train::new(ManagedSlice::Borrowed(&mut memory));

@@ -120,6 +120,20 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
     }
 
+    /// A guest that goes through addresses makes no flow do anything.
+    fn new_addresses_cost_no_walk_of_the_table(kind) {
+        let mut lab = Lab::new(kind);
+        for port in 4000..4040 {
+            lab.connect(port, SERVER);
+        }
+        let before = lab.counters().flow_visits;
+        for last in 20..250 {
+            let sender = (GUEST_MAC, Ipv4Addr::new(10, 0, 2, last));
+            lab.input(&build::arp(1, sender, ([0; 6], sender.1)));
+        }
+        assert_eq!(lab.counters().flow_visits, before);
+    }
+
     /// A gap is asked for, and the counter says so.
     fn duplicate_acks_are_counted(kind) {
         let mut lab = Lab::new(kind);

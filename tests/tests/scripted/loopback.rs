@@ -6,8 +6,10 @@ const OWN: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 
 fn forbidden() -> Vec<Ipv4Addr> {
     let mut addresses = vec![GATEWAY, OWN, Ipv4Addr::UNSPECIFIED];
-    for last in ["127.0.0.1", "127.0.0.2", "127.1.2.3", "127.255.255.254"] {
-        addresses.push(last.parse().expect("an address"));
+    let others = ["127.0.0.1", "127.0.0.2", "127.1.2.3", "127.255.255.254", "0.1.2.3"];
+    // The last is where clouds tell secrets to whoever is on the host.
+    for other in others.into_iter().chain(["169.254.1.1", "169.254.169.254"]) {
+        addresses.push(other.parse().expect("an address"));
     }
     addresses
 }
@@ -45,6 +47,22 @@ on_both_hosts! {
             assert_eq!(lab.world().open_sockets(), 0, "{address}");
             assert!(lab.nat.stats().dropped_total() >= 1, "{address}: the refusal is counted");
         }
+    }
+
+    /// The name server's address leads to resolvers at its one port, and nowhere at any other.
+    fn other_ports_of_the_name_server_lead_nowhere(kind) {
+        let mut lab = Lab::with(kind, |setup| {
+            let resolver = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
+            setup.config.resolvers.push(resolver).expect("room for a resolver");
+        });
+        let guest = TcpGuest::new(4000, SocketAddrV4::new(DNS, 22));
+        lab.input(&guest.syn(Some(1460)).frame());
+        lab.input(&build::udp(6000, (DNS, 54), &build::dns_query(1, "example.org")));
+        assert_eq!((lab.world().connects(), lab.world().open_sockets()), (0, 0));
+        assert_eq!(lab.dropped(DropReason::Denied), 2);
+        let query = TcpGuest::new(4001, SocketAddrV4::new(DNS, 53));
+        lab.input(&query.syn(Some(1460)).frame());
+        assert_eq!(lab.world().connects(), 1);
     }
 
     /// The address finally connected to is looked at, too: a host may have substituted it.
