@@ -4,8 +4,10 @@ use core::net::SocketAddr;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgGroup, CommandFactory as _, Parser, Subcommand};
+use host_shim::sockets::PeekMode;
 use slirp_nat::{Forward, MAX_MTU, MIN_MTU};
 
 use super::cidr::Cidr;
@@ -169,6 +171,11 @@ pub(crate) struct Common {
     /// End when the other side of this pipe or socket is closed
     #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) exit_fd: Option<i32>,
+    /// How to look ahead in the host's sockets: by offset (SO_PEEK_OFF, for TCP since Linux 6.9) or
+    /// by discarding what lies before [default: offset, if the kernel has it]
+    #[arg(long, value_name = "MODE")]
+    #[arg(value_parser = PossibleValuesParser::new(["offset", "discard"]).map(peek_mode))]
+    pub(crate) peek: Option<PeekMode>,
     /// Print counters to stderr at the end and on SIGUSR1
     #[arg(long)]
     pub(crate) stats: bool,
@@ -229,6 +236,11 @@ fn check(common: &Common) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// One of the two words that the option takes.
+fn peek_mode(word: impl AsRef<str>) -> PeekMode {
+    if word.as_ref() == "discard" { PeekMode::Discard } else { PeekMode::Offset }
 }
 
 fn usage(option: &str, what: &str) -> Failure {

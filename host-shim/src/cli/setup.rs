@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use host_shim::link::capture::Capture;
 use host_shim::runner::Runner;
-use host_shim::sockets::{HostOptions, OsHost};
+use host_shim::sockets::{HostOptions, OsHost, PeekMode};
 use host_shim::storage::Sizes;
 use host_shim::{limits, secret};
 use nix::sys::signal::SigSet;
@@ -31,6 +31,7 @@ pub(crate) struct Setup {
     forwards: Vec<Forward>,
     capture: Option<Capture>,
     host_resolv_conf: String,
+    peek: Option<PeekMode>,
     signals: Signals,
     ready: Option<OwnedFd>,
     exit: Option<OwnedFd>,
@@ -60,6 +61,7 @@ impl Setup {
             forwards: common.forward.clone(),
             capture: common.pcap.as_ref().map(create).transpose()?,
             host_resolv_conf,
+            peek: common.peek,
             signals: Signals::queue()?,
             ready,
             exit,
@@ -96,7 +98,7 @@ impl Setup {
         let secret = secret::draw().map_err(set_up)?;
         let nat = Nat::new(self.config, secret, self.sizes.allocate())
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let host = OsHost::new(&HostOptions::default()).map_err(set_up)?;
+        let host = OsHost::new(&HostOptions { peek: self.peek }).map_err(set_up)?;
         let wire = wire.captured(&mut self.capture);
         let mut runner = Runner::new(nat, host, wire).map_err(set_up)?;
         for rule in &self.forwards {

@@ -1,0 +1,31 @@
+//! The program behind the kernel's own stack and the usual tools: one file for each behaviour.
+//!
+//! Servers run in this process on 127.0.0.1, which the guest reaches at its router's address.
+//! Clients are tools, started by `slirpkit run`, or threads of this process that have entered the
+//! guest's network namespace, which takes root. `SLIRPKIT_TRANSFER_MIB` sets the size of the big
+//! transfers.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod capture;
+mod delay;
+mod dhcp;
+mod dns;
+mod forward;
+mod fragments;
+mod guest;
+mod half_close;
+mod http;
+mod mtu;
+mod namespace;
+mod pattern;
+mod ping;
+#[path = "../cli/place.rs"]
+mod place;
+mod relay;
+mod reset;
+mod server;
+mod trace;
+#[path = "../cli/user.rs"]
+mod user;
+mod world;
