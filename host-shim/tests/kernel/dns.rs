@@ -1,7 +1,8 @@
 //! The DNS relay, asked by dig.
 
+use core::net::Ipv4Addr;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 
 use crate::guest::each;
 use crate::server::Server;

@@ -1,7 +1,8 @@
 //! Port forwards, from another machine and from the host itself.
 
+use core::net::{Ipv4Addr, SocketAddr};
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 
 use crate::guest::{ROUTER, each_entered};
 use crate::server::{PATIENCE, Server, connect};

@@ -5,7 +5,7 @@
 //! guest's network namespace, which takes root. `SLIRPKIT_TRANSFER_MIB` sets the size of the big
 //! transfers.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 mod capture;
 mod delay;
@@ -20,12 +20,14 @@ mod mtu;
 mod namespace;
 mod pattern;
 mod ping;
+#[expect(dead_code, reason = "the other tests of the program use more of it")]
 #[path = "../cli/place.rs"]
 mod place;
 mod relay;
 mod reset;
 mod server;
 mod trace;
+#[expect(dead_code, reason = "the other tests of the program use more of it")]
 #[path = "../cli/user.rs"]
 mod user;
 mod world;

@@ -1,11 +1,11 @@
 //! Servers in this process, for guests.
 
 use core::net::{Ipv4Addr, SocketAddr};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::io;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// Nothing here waits longer for the other side.

@@ -27,19 +27,18 @@ impl Connection {
         self.rcv_adv.since(self.rcv_nxt)
     }
 
-    /// Whether the guest may send less than half of what it could at best, so that it is time to
-    /// look for more room.
+    /// Whether the guest may send no more than half of what it could at best, so that it is time
+    /// to look for more room. A closed window is always limited.
     #[must_use]
     pub fn is_receive_limited(&self) -> bool {
-        self.receive_window() < self.most_promised() / 2
+        self.receive_window() <= self.most_promised() / 2
     }
 
     /// Whether that will still be so after the next segment to the guest.
     #[must_use]
     pub fn stays_receive_limited(&self) -> bool {
-        let grows = self.window_gain() >= self.worthwhile_gain();
-        let window = if grows { self.rcv_limit } else { self.receive_window() };
-        window < self.most_promised() / 2
+        let window = if self.is_worthwhile() { self.rcv_limit } else { self.receive_window() };
+        window <= self.most_promised() / 2
     }
 
     /// Whether the guest is to be told that there is room again. It is told when its window has
@@ -49,7 +48,7 @@ impl Connection {
     pub fn owes_window_update(&self) -> bool {
         let gain = self.window_gain();
         self.state.receives()
-            && gain >= self.worthwhile_gain()
+            && self.is_worthwhile()
             && self.receive_window() <= gain.max(2 * u32::from(self.offered_mss))
     }
 
@@ -78,6 +77,15 @@ impl Connection {
         if self.state.is_synchronized() { self.rcv_shift } else { 0 }
     }
 
+    /// Whether the edge is to be moved as far as it could be: by much, or for the guest to have room
+    /// for a full segment where it had none.
+    fn is_worthwhile(&self) -> bool {
+        let (segment, window) = (u32::from(self.offered_mss), self.receive_window());
+        let gain = self.window_gain();
+        let opens = window < segment && window.saturating_add(gain) >= segment;
+        opens || gain >= self.worthwhile_gain()
+    }
+
     /// Silly window avoidance: the edge moves by at least one segment or a quarter of the most ever
     /// promised, whichever is less. The latter lets a window open that is smaller than a segment
     /// of a large MTU. RFC 9293 3.8.6.2.2 recommends half; a quarter is less than the third of its
@@ -92,7 +100,7 @@ impl Connection {
     pub(super) fn advertise_window(&mut self, duplicate: bool) -> u16 {
         let largest = self.largest_window();
         let shift = self.window_shift();
-        if !duplicate && self.window_gain() >= self.worthwhile_gain() {
+        if !duplicate && self.is_worthwhile() {
             self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(largest));
         }
         let window = self.receive_window().min(largest);

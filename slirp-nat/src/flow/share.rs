@@ -33,9 +33,18 @@ impl UploadShare {
     /// Bytes of window that one flow may offer, if the link queues `frames` frames, each with
     /// `mss` bytes: the windows of all flows that send stay below it together.
     pub(crate) fn window(&self, frames: usize, mss: u16) -> u32 {
-        let flows = self.current.max(self.previous).max(1);
         let bytes = u32::try_from(frames).unwrap_or(u32::MAX).saturating_mul(u32::from(mss));
-        bytes / flows
+        bytes / self.flows()
+    }
+
+    /// What one flow that sends may count on if they all share `bytes`.
+    pub(crate) fn of(&self, bytes: usize) -> usize {
+        bytes / usize::try_from(self.flows()).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// How many flows send, and at least 1.
+    fn flows(&self) -> u32 {
+        self.current.max(self.previous).max(1)
     }
 }
 

@@ -318,12 +318,15 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         id: FlowId,
     ) {
+        let segment = u32::from(self.limits().mss);
+        let reserve = self.share.of(self.pool.room());
         let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
         let Some(flow) = self.table.get_mut(id) else { return };
         let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
         let room = io.host.send_room(token).saturating_sub(tcp.parked.len());
         let room = u32::try_from(room).unwrap_or(u32::MAX);
-        tcp.connection.promise(room.min(share));
+        let reserve = if tcp.parked.is_empty() { reserve } else { 0 };
+        tcp.connection.promise(at_least_a_segment(room, segment, reserve).min(share));
         if room < share && tcp.connection.stays_receive_limited() {
             io.host.arm_write(token);
         }
@@ -405,6 +408,18 @@ impl Core<'_> {
         self.stats.counters.tcp_aborted += 1;
         let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
         self.stats.counters.tcp_resets_out += u64::from(sent);
+    }
+}
+
+/// What to promise if the host has `room`: a segment at least, as long as the pool has `reserve`
+/// for what the host does not take of it. A host need not say that it has more room before it was
+/// full, so that with a window of less than a segment the guest would only go on at its next
+/// probe. One that has next to none will say so.
+const fn at_least_a_segment(room: u32, segment: u32, reserve: usize) -> u32 {
+    if room < segment && room >= segment / 8 && reserve >= segment as usize {
+        segment
+    } else {
+        room
     }
 }
 

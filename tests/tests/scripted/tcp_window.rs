@@ -119,6 +119,36 @@ on_both_hosts! {
         assert!(lab.world().sent(stream)[100..] == data[..], "the bytes sent");
     }
 
+    /// A kernel says that it has more room only after it was two thirds full. As long as the pool
+    /// can hold what the host does not take, the guest may send one segment: for less than that it
+    /// would wait until its persist timer asks.
+    fn one_segment_may_come_at_the_risk_of_the_pool(kind) {
+        for (pool, promised) in [(1 << 20, 65_480), (0, 29_900)] {
+            let mut lab = Lab::with(kind, |setup| {
+                setup.config.mtu = 65_520;
+                setup.pool = pool;
+            });
+            lab.world().room = Some(30_000);
+            let mut guest = TcpGuest::new(4000, SERVER);
+            guest.mss = 65_480;
+            guest.open(&mut lab, Some(65_480));
+            let stream = lab.world().stream_to(SERVER);
+            guest.send(&mut lab, &pattern(100));
+            lab.settle();
+            let ack = lab.take_tcp().pop().expect("an ACK");
+            assert_eq!(ack.window, promised);
+            let data = pattern(usize::from(promised));
+            guest.send(&mut lab, &data);
+            lab.settle();
+            let acks = lab.take_tcp();
+            assert!(acks.iter().all(|ack| ack.ack == guest.snd_nxt), "all of it is taken");
+            assert_eq!(lab.counters().bytes_parked, u64::from(promised) - 29_900);
+            lab.world().set_room(stream, 65_480);
+            lab.settle();
+            assert!(lab.world().sent(stream)[100..] == data[..], "the bytes sent");
+        }
+    }
+
     /// passt a947839, and pasta as measured at MTU 1500: the host takes less than it had
     /// promised. The rest is parked and acknowledged, nothing is asked for again.
     fn the_rest_of_a_short_write_is_parked(kind) {

@@ -208,6 +208,20 @@ fn a_probe_opens_the_window_as_far_as_is_promised_now() {
     }
 }
 
+/// The last byte of a window looks like a probe once the rest of its batch has been taken. It must
+/// not make the window stay closed.
+#[test]
+fn a_window_used_up_to_its_last_byte_is_limited() {
+    let limits = Limits { window_scale: 7, ..ETHERNET };
+    let mut lab = Lab::established("S 0 win 8000 mss 1000 ws 0", ACK, &limits);
+    lab.guest("A 1+7999 ack 1 win 8000");
+    lab.guest("PA 8000+1 ack 1 win 8000");
+    assert_eq!(lab.connection.receive_window(), 0);
+    assert!(lab.connection.is_receive_limited(), "room is looked for");
+    lab.connection.promise(0);
+    assert!(lab.connection.stays_receive_limited(), "and waited for");
+}
+
 #[test]
 fn a_probe_of_a_window_that_stays_closed_is_answered() {
     let mut lab = full();
