@@ -14,6 +14,13 @@ use crate::link::{Batch, GuestLink, LinkError};
 use crate::poller::{EventFlags, Source};
 use crate::sockets::OsHost;
 
+/// What is run: with the feature `replay` a NAT that may be recorded.
+#[cfg(feature = "replay")]
+type Service = crate::replay::Recorded<'static>;
+/// What is run.
+#[cfg(not(feature = "replay"))]
+type Service = Nat<'static>;
+
 /// Number of the link among the external descriptors; those that are watched follow it.
 const LINK: u32 = 0;
 
@@ -65,7 +72,7 @@ impl From<LinkError> for RunnerError {
 /// zero.
 #[derive(Debug)]
 pub struct Runner<L> {
-    nat: Nat<'static>,
+    nat: Service,
     host: OsHost,
     link: L,
     batch: Batch,
@@ -78,14 +85,15 @@ pub struct Runner<L> {
 }
 
 impl<L: GuestLink> Runner<L> {
-    /// Brings the three together.
+    /// Brings the three together. `nat` is a [`Nat`] or, with the feature `replay`, a
+    /// `replay::Recorded`.
     ///
     /// # Errors
     /// The link's descriptor cannot be waited for.
-    pub fn new(nat: Nat<'static>, host: OsHost, link: L) -> io::Result<Self> {
+    pub fn new(nat: impl Into<Service>, host: OsHost, link: L) -> io::Result<Self> {
         host.poller().add(link.fd(), Source::External(LINK), EventFlags::IN)?;
         Ok(Self {
-            nat,
+            nat: nat.into(),
             host,
             link,
             batch: Batch::new(),
@@ -243,6 +251,9 @@ impl<L: GuestLink> Runner<L> {
     /// The NAT.
     #[must_use]
     pub const fn nat(&self) -> &Nat<'static> {
+        #[cfg(feature = "replay")]
+        return self.nat.nat();
+        #[cfg(not(feature = "replay"))]
         &self.nat
     }
 

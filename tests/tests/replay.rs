@@ -1,18 +1,13 @@
 //! A recorded session gives the same frames again, and what differs is found.
 
-#![expect(
-    clippy::cast_possible_truncation,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test's mistake is to stop the test"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test's mistake is to stop the test")]
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use host_shim::replay::{Recorded, ReplayError, Report, replay};
+use host_shim::replay::{Act, Divergence, Fault, Recorded, ReplayError, Report, replay};
 use ipstack::Instant;
 use slirp_nat::host::{DatagramError, DatagramMeta, HostError};
 use slirp_nat::link::{Frame, Offload};
@@ -196,17 +191,32 @@ fn recording(kind: HostKind) -> (String, usize) {
     session.datagrams();
     session.take();
     assert!(session.nat.failure().is_none());
-    (memory.text(), session.frames)
+    let frames = session.frames;
+    drop(session);
+    (memory.text(), frames)
 }
 
 fn again(text: &str) -> Result<Report, ReplayError> {
-    replay(text.as_bytes())
+    let (report, result) = replay(text.as_bytes(), |_, _| {});
+    result.map(|()| report)
+}
+
+fn divergence(text: &str) -> Divergence {
+    match again(text) {
+        Err(ReplayError::Diverged(divergence)) => *divergence,
+        other => panic!("no divergence: {other:?}"),
+    }
 }
 
 fn diverges_at(text: &str) -> u64 {
+    divergence(text).line
+}
+
+/// What is wrong with a recording, and in which line.
+fn fault(text: &str) -> (u64, Fault) {
     match again(text) {
-        Err(ReplayError::Divergence { line, .. }) => line,
-        other => panic!("no divergence: {other:?}"),
+        Err(ReplayError::Broken { line, fault }) => (line, fault),
+        other => panic!("not broken: {other:?}"),
     }
 }
 
@@ -295,10 +305,30 @@ fn an_altered_input_is_found() {
 fn altered_host_data_is_found_in_the_frame_that_carries_it() {
     let (text, _) = recording(HostKind::Peeking);
     let answer = line_with(&text, &["{\"host\"", "\"peek\"", "\"data\":\"001f3e"]);
-    let line = diverges_at(&altered(&text, answer, "001f3e", "001f3f"));
-    assert!(line > answer as u64);
-    let sent = text.lines().nth(line as usize - 1).expect("the line");
-    assert!(sent.starts_with("{\"sent\""), "{sent}");
+    let divergence = divergence(&altered(&text, answer, "001f3e", "001f3f"));
+    assert!(divergence.line > answer as u64);
+    let shown = divergence.to_string();
+    for part in [
+        "\n- frame of ",
+        "\n+ frame of ",
+        "TCP 203.0.113.5:80 > 10.0.2.15:4000 PSH ACK seq ",
+        " 00 1f 3e",
+        " 00 1f 3f",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn altered_data_of_the_guest_is_found_in_the_call_that_carries_it() {
+    let (text, _) = recording(HostKind::Peeking);
+    let send = line_with(&text, &["{\"host\"", "\"send\""]);
+    let digest = number_after(&text, send, "\"digest\":");
+    let other = (digest.parse::<u64>().expect("a number") ^ 1).to_string();
+    let divergence = divergence(&altered(&text, send, digest, &other));
+    assert_eq!(divergence.line, send as u64);
+    let Act::Other(call) = divergence.replayed else { panic!("a frame") };
+    assert!(call.starts_with("host: {\"send\""), "{call}");
 }
 
 #[test]
@@ -321,14 +351,16 @@ fn another_secret_or_configuration_is_found() {
     diverges_at(&altered(&text, 1, "\"secret\":[", "\"secret\":[7"));
     diverges_at(&altered(&text, 1, "\"mtu\":1500", "\"mtu\":1400"));
     let invalid = altered(&text, 1, "\"mtu\":1500", "\"mtu\":15");
-    assert!(matches!(again(&invalid), Err(ReplayError::Configuration)));
+    assert!(matches!(fault(&invalid), (1, Fault::Configuration)));
 }
 
 #[test]
 fn missing_lines_are_found() {
     let (text, _) = recording(HostKind::Peeking);
-    let cut = text.trim_end().rsplit_once('\n').expect("lines").0;
-    assert_eq!(diverges_at(cut), text.lines().count() as u64);
+    for end in ["\n{\"end\":{}}\n", "}\n", "\n"] {
+        let cut = text.strip_suffix(end).expect("the end");
+        assert!(matches!(fault(cut), (_, Fault::Cut)), "{end:?}");
+    }
     let sent = line_with(&text, &["{\"sent\""]);
     let without: Vec<&str> =
         text.lines().enumerate().filter(|(n, _)| n + 1 != sent).map(|(_, line)| line).collect();
@@ -338,18 +370,21 @@ fn missing_lines_are_found() {
 #[test]
 fn what_is_no_recording_is_refused() {
     let (text, _) = recording(HostKind::Peeking);
-    assert!(matches!(again(""), Err(ReplayError::Header)));
-    assert!(matches!(again("{\"due\":{\"at\":null}}\n"), Err(ReplayError::Header)));
     let later = altered(&text, 1, "\"version\":1", "\"version\":2");
-    assert!(matches!(again(&later), Err(ReplayError::Header)));
-    let greedy = altered(&text, 1, "\"pool\":", "\"pool\":999");
-    assert!(matches!(again(&greedy), Err(ReplayError::Configuration)));
+    for other in ["", "\n", "{\"due\":{\"at\":null}}\n", "{\"header\":{}}\n", later.as_str()] {
+        assert!(matches!(fault(other), (1, Fault::Header)), "{other}");
+    }
+    let pool = format!("\"pool\":{}", number_after(&text, 1, "\"pool\":"));
+    let greedy = altered(&text, 1, &pool, "\"pool\":3000000000");
+    assert!(matches!(fault(&greedy), (1, Fault::Configuration)));
+    let header = text.lines().next().expect("a header");
+    let misplaced = format!("{header}\n{{\"due\":{{\"at\":null}}}}\n");
+    assert!(matches!(fault(&misplaced), (2, Fault::Misplaced)));
+    let endless = format!("{header}\n{}", "7".repeat(17 << 20));
+    assert!(matches!(fault(&endless), (2, Fault::TooLong)));
     for garbage in ["not json", "{\"input\":{\"at\":1,\"call\":\"dance\"}}", "{\"sent\":{}}"] {
-        let header = text.lines().next().expect("a header");
-        match again(&format!("{header}\n{garbage}\n")) {
-            Err(ReplayError::Syntax { line: 2, .. }) => {}
-            other => panic!("{garbage}: {other:?}"),
-        }
+        let broken = format!("{header}\n{garbage}\n");
+        assert!(matches!(fault(&broken), (2, Fault::Syntax(_))), "{garbage}");
     }
 }
 

@@ -28,6 +28,7 @@ Examples:
                                                 reach its port 80 at 127.0.0.1:8080
   slirpkit attach --pid $PID                    a network for a container that has none
   slirpkit qemu --socket /tmp/net.sock          a network for QEMU, see 'slirpkit qemu --help'
+  slirpkit replay session.rec                   what --record wrote, once more: for bug reports
 
 The guest's network is 10.0.2.0/24 unless --cidr says otherwise: router .2, name server .3, first
 DHCP lease .15, and .100 for a namespace. No privileges are needed.
@@ -64,6 +65,12 @@ It may come back to the same socket after it ends. With --socket PATH --dgram PE
 
 The guest configures itself by DHCP; its first lease is .15.";
 
+const REPLAY_HELP: &str = "\
+Nothing is sent to anybody: the recording has what the host answered. At the first difference, both
+sides are printed, '-' for what was recorded and '+' for what this version does.
+
+Exit status: 0 if all is the same, 1 if not, 2 if the recording is broken or cut off.";
+
 /// A user-mode network for a command, a namespace or a QEMU guest, without privileges.
 #[derive(Debug, Parser)]
 #[command(name = "slirpkit", version, after_help = EXAMPLES, arg_required_else_help = false)]
@@ -74,7 +81,7 @@ pub(crate) struct Args {
     pub(crate) command: Subcommands,
 }
 
-/// The program's three ways.
+/// The program's ways.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Subcommands {
     /// Run a command in new namespaces behind the NAT
@@ -87,6 +94,9 @@ pub(crate) enum Subcommands {
     /// Serve a QEMU guest over a unix socket
     #[command(after_help = QEMU_HELP)]
     Qemu(Qemu),
+    /// Feed what --record wrote to a fresh NAT, and compare what it does
+    #[command(after_help = REPLAY_HELP)]
+    Replay(Replay),
 }
 
 /// `slirpkit run`.
@@ -96,7 +106,7 @@ pub(crate) struct Run {
     /// Be root within the namespaces, not the same user
     #[arg(long)]
     pub(crate) map_root: bool,
-    /// Options of all three.
+    /// Options of all that serve.
     #[command(flatten)]
     pub(crate) common: Common,
     /// What to run, found by PATH
@@ -120,7 +130,7 @@ pub(crate) struct Attach {
     /// Leave address, MTU and route of the tap to somebody else, as a DHCP client within
     #[arg(long)]
     pub(crate) no_configure: bool,
-    /// Options of all three.
+    /// Options of all that serve.
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -134,12 +144,26 @@ pub(crate) struct Qemu {
     /// Exchange datagrams, one a frame, with the unix socket PEER, instead of a stream
     #[arg(long, value_name = "PEER")]
     pub(crate) dgram: Option<PathBuf>,
-    /// Options of all three.
+    /// Options of all that serve.
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
-/// Options of every subcommand.
+/// `slirpkit replay`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// Write the frames, both ways, to FILE, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Say more: -vv every flow, -vvv every frame
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// The recording
+    #[arg(value_name = "RECORDING")]
+    pub(crate) recording: PathBuf,
+}
+
+/// Options of every subcommand that serves a guest.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Common {
     /// Largest IP packet on the guest's link, 68 to 65521 bytes [default: 65520, for QEMU 1500]
@@ -165,6 +189,11 @@ pub(crate) struct Common {
     /// Write every frame to FILE, for Wireshark
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
+    /// Write all that goes into the NAT and comes out of it to FILE, for bug reports and 'slirpkit
+    /// replay'. It holds payload and the NAT's keys in the clear: show it to none but those who may
+    /// see both
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Write "1" to this open file once the network is up
     #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) ready_fd: Option<i32>,
@@ -189,12 +218,21 @@ pub(crate) struct Common {
 }
 
 impl Subcommands {
-    /// The options that all have.
-    pub(crate) const fn common(&self) -> &Common {
+    /// The options of those that serve a guest.
+    const fn common(&self) -> Option<&Common> {
         match self {
-            Self::Run(run) => &run.common,
-            Self::Attach(attach) => &attach.common,
-            Self::Qemu(qemu) => &qemu.common,
+            Self::Run(run) => Some(&run.common),
+            Self::Attach(attach) => Some(&attach.common),
+            Self::Qemu(qemu) => Some(&qemu.common),
+            Self::Replay(_) => None,
+        }
+    }
+
+    /// How much to say.
+    pub(crate) fn verbose(&self) -> u8 {
+        match self {
+            Self::Replay(replay) => replay.verbose,
+            serving => serving.common().map_or(0, |common| common.verbose),
         }
     }
 }
@@ -206,7 +244,7 @@ impl Subcommands {
 pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Failure> {
     let line: Vec<OsString> = line.into_iter().collect();
     let args = Args::try_parse_from(&line).map_err(|error| explain(&error, &line))?;
-    check(args.command.common())?;
+    args.command.common().map_or(Ok(()), check)?;
     Ok(args)
 }
 
@@ -217,6 +255,9 @@ fn check(common: &Common) -> Result<(), Failure> {
     }
     if common.ready_fd.is_some() && common.ready_fd == common.exit_fd {
         return Err(usage("--ready-fd", "must differ from --exit-fd"));
+    }
+    if common.record.is_some() && common.record == common.pcap {
+        return Err(usage("--record", "must differ from --pcap"));
     }
     for (index, rule) in common.forward.iter().enumerate() {
         let text = forward::format(rule);
@@ -255,7 +296,7 @@ fn explain(error: &clap::Error, line: &[OsString]) -> Failure {
     }
     if error.kind() == ErrorKind::MissingSubcommand {
         return Failure::Usage(
-            "give one of run, attach and qemu; see 'slirpkit --help'".to_owned(),
+            "give one of run, attach, qemu and replay; see 'slirpkit --help'".to_owned(),
         );
     }
     // The first paragraph says what is wrong; tips and usage follow it.

@@ -6,6 +6,8 @@ mod cidr;
 mod fds;
 mod forward;
 mod qemu;
+mod recording;
+mod replay;
 mod resolv;
 mod run;
 mod sandbox;
@@ -32,6 +34,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something did not work.
     Failed(String),
+    /// What was to be examined cannot be.
+    Broken(String),
 }
 
 impl Failure {
@@ -53,7 +57,7 @@ impl Failure {
                 let _ = io::stdout().write_all(text.as_bytes());
                 ExitCode::SUCCESS
             }
-            Self::Usage(line) => {
+            Self::Usage(line) | Self::Broken(line) => {
                 eprintln!("slirpkit: {line}");
                 ExitCode::from(2)
             }
@@ -80,11 +84,12 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn dispatch(args: &Args) -> Result<ExitCode, Failure> {
-    start_logging(args.command.common().verbose);
+    start_logging(args.command.verbose());
     match &args.command {
         Subcommands::Run(run) => run::run(run),
         Subcommands::Attach(attach) => attach::run(attach),
         Subcommands::Qemu(qemu) => qemu::run(qemu),
+        Subcommands::Replay(replay) => replay::run(replay),
     }
 }
 

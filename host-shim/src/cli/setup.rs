@@ -1,10 +1,12 @@
 //! From options to a NAT in service.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::Path;
 
 use host_shim::link::capture::Capture;
+use host_shim::replay::Recorded;
 use host_shim::runner::Runner;
 use host_shim::sockets::{HostOptions, OsHost, PeekMode};
 use host_shim::storage::Sizes;
@@ -17,11 +19,11 @@ use super::args::Common;
 use super::session::Session;
 use super::signals::Signals;
 use super::wire::Wire;
-use super::{Failure, fds, forward, resolv};
+use super::{Failure, fds, forward, recording, resolv};
 use crate::netns::describe;
 
 /// Bytes kept of each frame of a capture: all.
-const SNAPLEN: u32 = 256 << 10;
+pub(crate) const SNAPLEN: u32 = 256 << 10;
 
 /// All that can be made, or found wrong, before there is a link.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub(crate) struct Setup {
     sizes: Sizes,
     forwards: Vec<Forward>,
     capture: Option<Capture>,
+    recording: Option<File>,
     host_resolv_conf: String,
     peek: Option<PeekMode>,
     signals: Signals,
@@ -51,15 +54,13 @@ impl Setup {
         // Permits come in sets of four.
         sizes.permits = sizes.flows.div_ceil(2).saturating_mul(4);
         sizes.forwards = common.forward.len();
-        let create = |path: &PathBuf| {
-            Capture::create(path, SNAPLEN)
-                .map_err(|cause| Failure::io(format!("cannot write {}", path.display()), cause))
-        };
+        let capture = |path: &Path| Capture::create(path, SNAPLEN);
         Ok(Self {
             config: configuration(common, &host_resolv_conf),
             sizes,
             forwards: common.forward.clone(),
-            capture: common.pcap.as_ref().map(create).transpose()?,
+            capture: create(common.pcap.as_deref(), capture)?,
+            recording: create(common.record.as_deref(), recording::create)?,
             host_resolv_conf,
             peek: common.peek,
             signals: Signals::queue()?,
@@ -96,8 +97,12 @@ impl Setup {
             Err(cause) => log::warn!("cannot raise the limit of open files: {cause}"),
         }
         let secret = secret::draw().map_err(set_up)?;
-        let nat = Nat::new(self.config, secret, self.sizes.allocate())
-            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let memory = self.sizes.allocate();
+        let nat = match self.recording {
+            Some(file) => Recorded::new(self.config, secret, memory, file),
+            None => Nat::new(self.config, secret, memory).map(Recorded::from),
+        };
+        let nat = nat.map_err(|error| Failure::Usage(error.to_string()))?;
         let host = OsHost::new(&HostOptions { peek: self.peek }).map_err(set_up)?;
         let wire = wire.captured(&mut self.capture);
         let mut runner = Runner::new(nat, host, wire).map_err(set_up)?;
@@ -116,6 +121,16 @@ impl Setup {
         }
         Ok(session)
     }
+}
+
+/// Makes the file of an option, if it is given.
+fn create<T>(
+    path: Option<&Path>,
+    make: impl FnOnce(&Path) -> io::Result<T>,
+) -> Result<Option<T>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let made = make(path);
+    made.map(Some).map_err(|cause| Failure::io(format!("cannot write {}", path.display()), cause))
 }
 
 fn configuration(common: &Common, host_resolv_conf: &str) -> Config {

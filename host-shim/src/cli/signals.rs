@@ -59,7 +59,10 @@ impl Signals {
             .into_iter()
             .filter(|signal| !is_ignored(*signal))
             .for_each(|signal| set.add(signal));
-        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed)?;
+        let mut blocked = set;
+        // A capture or recording at the limit of file sizes is to fail, not to kill the program.
+        blocked.add(Signal::SIGXFSZ);
+        let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let queue = SignalFd::with_flags(&set, flags).map_err(failed)?;
         Ok(Self { queue, before })

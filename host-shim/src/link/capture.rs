@@ -53,7 +53,11 @@ impl<W: Write> Capture<W> {
         Ok(Self { sink, header, encoder: encoder(header)?, skip: first.len(), dirty: false })
     }
 
-    fn record(&mut self, stamp: Duration, frame: &[u8]) -> io::Result<()> {
+    /// Adds a frame as it is. `stamp` is the time since 1970.
+    ///
+    /// # Errors
+    /// It cannot be encoded.
+    pub fn record(&mut self, stamp: Duration, frame: &[u8]) -> io::Result<()> {
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         let kept = frame.get(..self.header.snaplen as usize).unwrap_or(frame);
         self.encoder.write_packet(&PcapPacket::new(stamp, length, kept)).map_err(io_error)?;
@@ -61,7 +65,25 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    fn write_out(&mut self) -> io::Result<()> {
+    /// Adds a frame for the guest as it is on the wire: finished, and cut as `meta` says.
+    ///
+    /// # Errors
+    /// It cannot be encoded.
+    pub fn record_sent(&mut self, stamp: Duration, frame: &[u8], meta: &TxMeta) -> io::Result<()> {
+        let mut result = Ok(());
+        cut::for_each_frame(frame, meta, |pieces| {
+            if result.is_ok() {
+                result = self.record(stamp, &pieces.concat());
+            }
+        });
+        result
+    }
+
+    /// Writes what was added.
+    ///
+    /// # Errors
+    /// What the write reports.
+    pub fn write_out(&mut self) -> io::Result<()> {
         if !core::mem::take(&mut self.dirty) {
             return Ok(());
         }
@@ -129,13 +151,7 @@ impl<L: GuestLink, W: Write> Link for Captured<L, W> {
     fn commit(&mut self, length: usize, meta: &TxMeta) {
         let stamp = clock::wall();
         self.with_capture(|capture, scratch| {
-            let mut result = Ok(());
-            cut::for_each_frame(scratch.get(..length).unwrap_or_default(), meta, |pieces| {
-                if result.is_ok() {
-                    result = capture.record(stamp, &pieces.concat());
-                }
-            });
-            result
+            capture.record_sent(stamp, scratch.get(..length).unwrap_or_default(), meta)
         });
         let frame = self.scratch.get(..length).unwrap_or_default();
         if let Some(buffer) = self.link.reserve(frame.len()) {

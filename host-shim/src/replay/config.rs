@@ -129,8 +129,8 @@ struct Memory {
     forwards: usize,
 }
 
-/// Most elements that a recording may ask for in one table: it is somebody else's file.
-const MAX_ELEMENTS: usize = 1 << 28;
+/// Most bytes that a recording may ask for in one table: it is somebody else's file.
+const MAX_TABLE_BYTES: usize = 1 << 30;
 
 impl Memory {
     fn new(storage: &Storage<'_>) -> Self {
@@ -177,5 +177,6 @@ impl Memory {
 }
 
 fn table<T: Clone>(empty: T, len: usize) -> Option<ManagedSlice<'static, T>> {
-    (len <= MAX_ELEMENTS).then(|| vec![empty; len].into())
+    let bytes = size_of::<T>().checked_mul(len)?;
+    (bytes <= MAX_TABLE_BYTES).then(|| vec![empty; len].into())
 }

@@ -11,6 +11,7 @@ use slirp_nat::host::{
 use slirp_nat::link::{Frame, Offload, Room, TcpSegmentation, TxMeta};
 
 use super::config::Header;
+use super::hex;
 
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -22,6 +23,7 @@ pub(super) enum Line {
     Link { call: LinkCall, answer: LinkAnswer },
     Sent(Sent),
     Due { at: Option<u64> },
+    End {},
 }
 
 /// A call on the NAT.
@@ -111,7 +113,7 @@ impl ReadyFlags {
     }
 }
 
-/// A call of the NAT on its host. Data is not written down: it follows from the inputs.
+/// A call of the NAT on its host. Data follows from the inputs, so that a digest of it is enough.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HostCall {
@@ -121,7 +123,7 @@ pub(super) enum HostCall {
     ConnectResult(u32),
     Peek { token: u32, offset: usize, len: usize },
     Consume { token: u32, count: usize },
-    Send { token: u32, len: usize },
+    Send { token: u32, payload: Payload },
     SendRoom(u32),
     ArmWrite(u32),
     ShutdownWrite(u32),
@@ -131,7 +133,7 @@ pub(super) enum HostCall {
     Accept { listener: u32, slot: u32, generation: u32 },
     OpenDatagram { slot: u32, generation: u32, ping: bool, remote: SocketAddr },
     BindDatagram { forward: u16, address: SocketAddr },
-    SendDatagram { token: u32, meta: Meta, len: usize },
+    SendDatagram { token: u32, meta: Meta, payload: Payload },
     ReceiveDatagram { token: u32, len: usize },
     DatagramError(u32),
 }
@@ -144,6 +146,20 @@ impl HostCall {
     ) -> Self {
         let ping = matches!(kind, DatagramKind::Ping);
         Self::OpenDatagram { slot: flow.slot, generation: flow.generation, ping, remote }
+    }
+}
+
+/// Data for the host: its length, and a digest of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Payload {
+    len: usize,
+    digest: u64,
+}
+
+impl Payload {
+    pub(super) fn new(data: &[&[u8]]) -> Self {
+        let bytes = data.iter().copied().flatten();
+        Self { len: data.iter().map(|slice| slice.len()).sum(), digest: digest(bytes) }
     }
 }
 
@@ -316,7 +332,7 @@ pub(super) enum LinkCall {
     Reserve(usize),
 }
 
-/// What the link answered. Numbers without limit are left out.
+/// What the link answered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LinkAnswer {
@@ -334,16 +350,16 @@ impl LinkAnswer {
 /// A frame for the guest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Sent {
-    len: usize,
+    pub(super) len: usize,
     /// TCP offset, header length and segment size, if it is to be finished or cut.
-    segment: Option<(u16, u16, u16)>,
-    digest: u64,
+    pub(super) segment: Option<(u16, u16, u16)>,
+    pub(super) digest: u64,
     #[serde(with = "hex")]
-    head: Vec<u8>,
+    pub(super) head: Vec<u8>,
 }
 
 /// Bytes of a frame that are written down as they are: all headers, and some more.
-const HEAD_LEN: usize = 96;
+pub(super) const HEAD_LEN: usize = 96;
 
 impl Sent {
     pub(super) fn new(frame: &[u8], meta: &TxMeta) -> Self {
@@ -357,46 +373,8 @@ impl Sent {
 }
 
 /// FNV-1a, 64 bits: against mistakes, not against malice.
-fn digest(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+fn digest<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
-}
-
-/// Bytes as hexadecimal digits.
-mod hex {
-    use core::fmt::Write;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut digits = String::with_capacity(bytes.len().saturating_mul(2));
-        for byte in bytes {
-            write!(digits, "{byte:02x}").map_err(serde::ser::Error::custom)?;
-        }
-        serializer.serialize_str(&digits)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<u8>, D::Error> {
-        let digits = String::deserialize(deserializer)?;
-        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-        if !rest.is_empty() {
-            return Err(D::Error::custom("an odd number of hexadecimal digits"));
-        }
-        let byte = |pair: &[u8; 2]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-        let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-        bytes.ok_or_else(|| D::Error::custom("not a hexadecimal digit"))
-    }
-
-    const fn digit(character: u8) -> Option<u8> {
-        match character {
-            b'0'..=b'9' => Some(character - b'0'),
-            b'a'..=b'f' => Some(character - b'a' + 10),
-            b'A'..=b'F' => Some(character - b'A' + 10),
-            _ => None,
-        }
-    }
 }

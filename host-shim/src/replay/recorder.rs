@@ -16,6 +16,9 @@ use super::config::Header;
 use super::format::{Call, InFrame, Input, Line};
 use super::tape::{TapedHost, TapedLink};
 
+/// Bytes that are held back at most; a call of the NAT ends with none.
+const BUFFER_LEN: usize = 64 << 10;
+
 /// Where lines go. After the first error nothing more is written.
 pub(super) struct Tape {
     writer: BufWriter<Box<dyn Write + Send>>,
@@ -30,7 +33,7 @@ impl core::fmt::Debug for Tape {
 
 impl Tape {
     fn new(writer: Box<dyn Write + Send>) -> Self {
-        Self { writer: BufWriter::new(writer), failure: None }
+        Self { writer: BufWriter::with_capacity(BUFFER_LEN, writer), failure: None }
     }
 
     pub(super) fn write(&mut self, line: &Line) {
@@ -52,8 +55,18 @@ impl Tape {
         if self.failure.is_none()
             && let Err(error) = act(&mut self.writer)
         {
-            log::warn!("the recording ends here: {error}");
+            log::warn!("the recording has ended: {error}");
             self.failure = Some(error);
+        }
+    }
+}
+
+/// The last line says that the recording is whole.
+impl Drop for Tape {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.write(&Line::End {});
+            self.flush();
         }
     }
 }
@@ -88,7 +101,7 @@ impl<'a> Recorded<'a> {
         let mut tape = Tape::new(Box::new(writer));
         match Header::new(&config, secret, &storage) {
             Some(header) => tape.write(&Line::Header(Box::new(header))),
-            None => tape.failure = Some(io::Error::other("the configuration cannot be recorded")),
+            None => tape.attempt(|_| Err(io::Error::other("its configuration has no form"))),
         }
         tape.flush();
         let nat = Nat::new(config, secret, storage)?;
@@ -115,7 +128,7 @@ impl<'a> Recorded<'a> {
         link: &mut L,
     ) {
         let Self { nat, tape, scratch } = self;
-        let Some(tape) = tape else { return nat.receive(now, frames, host, link) };
+        let Some(tape) = running(tape) else { return nat.receive(now, frames, host, link) };
         let call = Call::Receive(frames.iter().map(InFrame::new).collect());
         let (mut host, mut link) = begin(tape, now, call, host, link, scratch);
         nat.receive(now, frames, &mut host, &mut link);
@@ -131,7 +144,7 @@ impl<'a> Recorded<'a> {
         link: &mut L,
     ) {
         let Self { nat, tape, scratch } = self;
-        let Some(tape) = tape else { return nat.on_host_event(now, event, host, link) };
+        let Some(tape) = running(tape) else { return nat.on_host_event(now, event, host, link) };
         let (mut host, mut link) = begin(tape, now, Call::event(event), host, link, scratch);
         nat.on_host_event(now, event, &mut host, &mut link);
         end(tape, nat);
@@ -145,7 +158,7 @@ impl<'a> Recorded<'a> {
         link: &mut L,
     ) {
         let Self { nat, tape, scratch } = self;
-        let Some(tape) = tape else { return nat.on_link_ready(now, host, link) };
+        let Some(tape) = running(tape) else { return nat.on_link_ready(now, host, link) };
         let (mut host, mut link) = begin(tape, now, Call::LinkReady, host, link, scratch);
         nat.on_link_ready(now, &mut host, &mut link);
         end(tape, nat);
@@ -159,7 +172,7 @@ impl<'a> Recorded<'a> {
         link: &mut L,
     ) {
         let Self { nat, tape, scratch } = self;
-        let Some(tape) = tape else { return nat.on_timer(now, host, link) };
+        let Some(tape) = running(tape) else { return nat.on_timer(now, host, link) };
         let (mut host, mut link) = begin(tape, now, Call::Timer, host, link, scratch);
         nat.on_timer(now, &mut host, &mut link);
         end(tape, nat);
@@ -181,7 +194,7 @@ impl<'a> Recorded<'a> {
         host: &mut H,
     ) -> Result<ForwardId, ForwardError> {
         let Self { nat, tape, .. } = self;
-        let Some(tape) = tape else { return nat.add_forward(rule, host) };
+        let Some(tape) = running(tape) else { return nat.add_forward(rule, host) };
         announce(tape, Instant::ZERO, Call::add_forward(rule));
         let result = nat.add_forward(rule, &mut TapedHost::new(host, tape));
         end(tape, nat);
@@ -191,7 +204,7 @@ impl<'a> Recorded<'a> {
     /// See [`Nat::remove_forward`].
     pub fn remove_forward<H: Host + ?Sized>(&mut self, forward: ForwardId, host: &mut H) -> bool {
         let Self { nat, tape, .. } = self;
-        let Some(tape) = tape else { return nat.remove_forward(forward, host) };
+        let Some(tape) = running(tape) else { return nat.remove_forward(forward, host) };
         announce(tape, Instant::ZERO, Call::RemoveForward { forward: forward.0 });
         let removed = nat.remove_forward(forward, &mut TapedHost::new(host, tape));
         end(tape, nat);
@@ -200,17 +213,23 @@ impl<'a> Recorded<'a> {
 
     /// See [`Nat::set_resolvers`].
     pub fn set_resolvers(&mut self, resolvers: &[SocketAddr]) {
-        if let Some(tape) = &self.tape {
-            announce(tape, Instant::ZERO, Call::SetResolvers(resolvers.to_vec()));
-        }
-        self.nat.set_resolvers(resolvers);
-        if let Some(tape) = &self.tape {
-            end(tape, &self.nat);
-        }
+        let Self { nat, tape, .. } = self;
+        let Some(tape) = running(tape) else { return nat.set_resolvers(resolvers) };
+        announce(tape, Instant::ZERO, Call::SetResolvers(resolvers.to_vec()));
+        nat.set_resolvers(resolvers);
+        end(tape, nat);
     }
 }
 
-/// Writes down a call before it is made.
+/// The recording, unless it has ended: then nothing is spent on it any more.
+fn running(tape: &mut Option<RefCell<Tape>>) -> Option<&RefCell<Tape>> {
+    let tape = tape.as_mut()?;
+    let has_ended = tape.get_mut().failure.is_some();
+    (!has_ended).then_some(&*tape)
+}
+
+/// Writes down a call before it is made, so that one from which the NAT does not come back is the
+/// last in the file.
 fn announce(tape: &RefCell<Tape>, now: Instant, call: Call) {
     let mut tape = tape.borrow_mut();
     tape.write(&Line::Input(Input { at: now.micros(), call }));

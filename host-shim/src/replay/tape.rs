@@ -11,7 +11,7 @@ use slirp_nat::link::{Room, TxMeta};
 use slirp_nat::{Host, Link};
 
 use super::format::{
-    Answer, HostCall, InDatagram, InReport, Line, LinkAnswer, LinkCall, Meta, Sent,
+    Answer, HostCall, InDatagram, InReport, Line, LinkAnswer, LinkCall, Meta, Payload, Sent,
 };
 use super::recorder::Tape;
 
@@ -30,10 +30,6 @@ impl<'t, H: ?Sized> TapedHost<'t, H> {
     fn write(&self, call: HostCall, answer: Answer) {
         self.tape.borrow_mut().write(&Line::Host { call, answer });
     }
-}
-
-fn total(data: &[&[u8]]) -> usize {
-    data.iter().map(|slice| slice.len()).sum()
 }
 
 fn token(Token(number): Token) -> Answer {
@@ -86,7 +82,7 @@ impl<H: Host + ?Sized> Host for TapedHost<'_, H> {
 
     fn send(&mut self, token: Token, data: &[&[u8]]) -> Result<usize, HostError> {
         let result = self.host.send(token, data);
-        let call = HostCall::Send { token: token.0, len: total(data) };
+        let call = HostCall::Send { token: token.0, payload: Payload::new(data) };
         self.write(call, Answer::of(result, Answer::Count));
         result
     }
@@ -162,8 +158,8 @@ impl<H: Host + ?Sized> Host for TapedHost<'_, H> {
         data: &[&[u8]],
     ) -> Result<(), HostError> {
         let result = self.host.send_datagram(token, meta, data);
-        let (meta, len) = (Meta::new(meta), total(data));
-        let call = HostCall::SendDatagram { token: token.0, meta, len };
+        let (meta, payload) = (Meta::new(meta), Payload::new(data));
+        let call = HostCall::SendDatagram { token: token.0, meta, payload };
         self.write(call, Answer::of(result, |()| Answer::Nothing));
         result
     }

@@ -5,6 +5,7 @@
 mod attach;
 mod place;
 mod qemu;
+mod replay;
 mod run;
 mod traffic;
 mod usage;

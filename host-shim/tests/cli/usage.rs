@@ -19,7 +19,11 @@ fn assert_complains(arguments: &[&str], status: i32, line: &str) {
 
 #[test]
 fn a_wrong_command_line_is_status_2() {
-    assert_complains(&[], 2, "slirpkit: give one of run, attach and qemu; see 'slirpkit --help'");
+    assert_complains(
+        &[],
+        2,
+        "slirpkit: give one of run, attach, qemu and replay; see 'slirpkit --help'",
+    );
     assert_complains(
         &["run", "--mtu", "67", "--", "true"],
         2,

@@ -21,7 +21,7 @@ fn clap_finds_no_fault_in_the_definitions() {
 #[test]
 fn every_complaint_is_one_line_that_names_the_option() {
     for (words, part) in [
-        ("slirpkit", "give one of run, attach and qemu"),
+        ("slirpkit", "give one of run, attach, qemu and replay"),
         ("slirpkit walk", "unrecognized subcommand 'walk'"),
         ("slirpkit run", "required arguments were not provided: <COMMAND>..."),
         ("slirpkit run --mtu 67 -- true", "'--mtu <BYTES>': 67 is not in 68..=65521"),
@@ -36,6 +36,8 @@ fn every_complaint_is_one_line_that_names_the_option() {
         ("slirpkit qemu", "required arguments were not provided: --socket <PATH>"),
         ("slirpkit run --ready-fd 3 --exit-fd 3 -- true", "--ready-fd: must differ from --exit-fd"),
         ("slirpkit run --forward :80-10.0.3.1:80 -- true", "leads out of the guest's network"),
+        ("slirpkit run --pcap f --record f -- true", "--record: must differ from --pcap"),
+        ("slirpkit replay", "required arguments were not provided: <RECORDING>"),
         (
             "slirpkit run --forward :80-:80 --forward :80-:81 -- true",
             "the same port of the host twice",
@@ -64,7 +66,7 @@ fn forwards_of_two_protocols_may_share_a_port() {
 #[test]
 fn help_is_not_a_complaint() {
     for words in
-        ["slirpkit --help", "slirpkit --version", "slirpkit run --help", "slirpkit qemu -h"]
+        ["slirpkit --help", "slirpkit --version", "slirpkit run --help", "slirpkit replay -h"]
     {
         assert!(matches!(parse_words(words), Err(Failure::Help(_))), "{words}");
     }
@@ -101,8 +103,10 @@ fn the_manual_has_every_option_and_no_other() {
         "host-loopback",
         "forward",
         "pcap",
+        "record",
         "ready-fd",
         "exit-fd",
+        "peek",
         "stats",
         "flows",
         "verbose",
@@ -111,7 +115,7 @@ fn the_manual_has_every_option_and_no_other() {
     for subcommand in Args::command().get_subcommands() {
         let section = format!("slirpkit {}", subcommand.get_name());
         for option in subcommand.get_arguments().filter_map(clap::Arg::get_long) {
-            let shared = common.contains(&option);
+            let shared = subcommand.get_name() != "replay" && common.contains(&option);
             let section = if shared { "Common options" } else { &section };
             expected.push((section.to_owned(), option.to_owned()));
         }
