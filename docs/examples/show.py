@@ -1,6 +1,6 @@
 """Shows the network that `slirpkit run` gives, from within; it needs nothing but Python.
 
-    slirpkit run --host-loopback --forward 127.0.0.1:18080-:8080 -- python3 examples/show.py
+    slirpkit run --host-loopback --forward 127.0.0.1:18080-:8080 -- python3 docs/examples/show.py
 
 It asks for a DHCP lease, pings the router, and downloads from a server of its own over a round
 trip: out through the NAT to the host's 127.0.0.1:18080, which leads back in to port 8080 here.
