@@ -82,13 +82,14 @@ counters! {
         tcp_duplicate_acks_out,
         /// Resets sent to the guest.
         tcp_resets_out,
-        /// Connections opened by the guest.
+        /// Connections that the guest asked for and the host began to make. Each is counted again
+        /// when it is over, as each accepted one: as closed or as aborted.
         tcp_opened,
         /// Connections accepted for the guest.
         tcp_accepted,
-        /// Connections that ended in good order.
+        /// Connections that ended in good order; the host's socket is closed.
         tcp_closed,
-        /// Connections that were reset by either side, or given up.
+        /// Connections that were refused, reset by either side, or given up.
         tcp_aborted,
         /// Writes to the host that it took only in part.
         short_writes,

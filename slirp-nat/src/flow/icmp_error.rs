@@ -133,7 +133,6 @@ impl Core<'_> {
             // A hard error ends an attempt to connect (RFC 9293 3.9.2.2); later ones are soft,
             // since anybody can make them up (RFC 5927).
             Icmpv4Kind::DestinationUnreachable { .. } if tcp.connection.is_half_open() => {
-                self.stats.counters.tcp_aborted += 1;
                 self.end_tcp(io, id, HostEnd::Reset);
             }
             _ => self.stats.drop(DropReason::IcmpType),

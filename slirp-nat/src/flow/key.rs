@@ -37,6 +37,11 @@ impl Endpoint {
         SocketAddr::new(self.address.to_canonical(), self.port)
     }
 
+    /// Whether the address is one of IPv4.
+    pub(crate) const fn is_ipv4(self) -> bool {
+        self.address.to_ipv4_mapped().is_some()
+    }
+
     /// The address as IPv4; unspecified if it is not.
     pub(crate) fn ipv4(self) -> Ipv4Addr {
         self.address.to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED)

@@ -97,7 +97,8 @@ pub(crate) struct DatagramFlow {
     pub(crate) failing: bool,
     /// The host's address that a forwarded datagram came to; replies leave from it.
     pub(crate) local: core::net::Ipv6Addr,
-    /// The remote end as the host knows it, where it differs from what the guest sees.
+    /// The remote end as the host knows it, where it differs from what the guest sees: a client of
+    /// a forward, or the resolver asked last.
     pub(crate) actual_remote: Endpoint,
 }
 

@@ -6,8 +6,8 @@ use ipstack::wire::icmpv4::{self, Icmpv4Kind, Icmpv4Message};
 use ipstack::wire::{IpProtocol, Ipv4Header};
 
 use super::datagram_in::reply_ttl;
-use super::udp::{Opening, Outgoing};
-use super::{DatagramRole, Endpoint, FlowKey, FlowKind};
+use super::udp::Outgoing;
+use super::{Endpoint, FlowKey, FlowKind};
 use crate::host::{DatagramKind, DatagramMeta, FlowId, Host, HostError};
 use crate::input::Inbound;
 use crate::link::Link;
@@ -42,8 +42,7 @@ impl Core<'_> {
         let (ident, _, _) = echo;
         let guest = Endpoint::v4(packet.source, ident);
         let key = FlowKey { guest, remote: Endpoint::ANY, kind: FlowKind::Ping };
-        let opening = Opening { key, kind: DatagramKind::Ping, role: DatagramRole::Outgoing };
-        match self.find_or_open(io, &opening, remote) {
+        match self.find_or_open(io, key, DatagramKind::Ping, remote) {
             Ok(id) => {
                 let seen = Endpoint::v4(packet.destination, 0);
                 self.permits.add(io.now, id, seen.address);

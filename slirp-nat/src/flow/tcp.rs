@@ -10,7 +10,7 @@ use ipstack::wire::tcp::TcpFlags;
 use super::verdict::{Verdict, verdict};
 use super::{Body, Class, FlowKey, TcpFlow};
 use crate::flow::icmp_error::quote_tcp;
-use crate::host::{FlowId, Host, HostError};
+use crate::host::{FlowId, Host, HostError, Token};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::{NoRoute, translate_out};
@@ -114,9 +114,9 @@ impl Core<'_> {
         let connection = Connection::accept(io.now, syn, iss, &self.limits());
         let mss = connection.mss();
         let Some(id) = self.insert_tcp(*key, connection) else { return };
-        self.stats.counters.tcp_opened += 1;
         match io.host.connect(id, remote, mss) {
             Ok(token) => {
+                self.stats.counters.tcp_opened += 1;
                 if let Some(flow) = self.table.get_mut(id) {
                     flow.token = Some(token);
                 }
@@ -124,7 +124,6 @@ impl Core<'_> {
             }
             Err(error) => {
                 self.stats.drop(DropReason::HostError);
-                self.stats.counters.tcp_aborted += 1;
                 self.end_tcp(io, id, HostEnd::Reset);
                 self.refuse_syn(io, key, syn, error);
             }
@@ -229,7 +228,6 @@ impl Core<'_> {
             }
             Event::Refused | Event::Reset => {
                 text.clear();
-                self.stats.counters.tcp_aborted += 1;
                 self.end_tcp(io, *id, HostEnd::Reset);
             }
             Event::Replaced => {
@@ -355,11 +353,9 @@ impl Core<'_> {
         let Body::Tcp(tcp) = &flow.body else { return };
         // Parked bytes were acknowledged: they outlive the connection with the guest.
         if tcp.connection.is_done_with_host() && !tcp.owes_host() {
-            if let Some(token) = flow.token.take() {
-                io.host.close(token);
-                self.stats.counters.tcp_closed += 1;
-            }
             let closed = tcp.connection.state() == State::Closed;
+            let token = flow.token.take();
+            self.end_host_side(io.host, token, HostEnd::Close);
             if closed {
                 self.end_tcp(io, id, HostEnd::Close);
                 return;
@@ -384,12 +380,28 @@ impl Core<'_> {
         if let Body::Tcp(tcp) = &mut flow.body {
             self.pool.release(&mut tcp.parked);
         }
-        match (flow.token, how) {
-            (Some(token), HostEnd::Close) => io.host.close(token),
-            (Some(token), HostEnd::Reset) => io.host.reset(token),
-            (None, _) => {}
-        }
+        self.end_host_side(io.host, flow.token, how);
         Some(flow.key)
+    }
+
+    /// Gives up the host's socket of a flow, if there is one still; the flow counts as over.
+    fn end_host_side<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        token: Option<Token>,
+        how: HostEnd,
+    ) {
+        let Some(token) = token else { return };
+        match how {
+            HostEnd::Close => {
+                host.close(token);
+                self.stats.counters.tcp_closed += 1;
+            }
+            HostEnd::Reset => {
+                host.reset(token);
+                self.stats.counters.tcp_aborted += 1;
+            }
+        }
     }
 
     /// Resets a flow on both sides.
@@ -405,7 +417,6 @@ impl Core<'_> {
         if silent {
             return;
         }
-        self.stats.counters.tcp_aborted += 1;
         let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
         self.stats.counters.tcp_resets_out += u64::from(sent);
     }

@@ -101,7 +101,6 @@ impl Core<'_> {
             Verdict::Refuse | Verdict::Silence => self.abort_tcp(io, id),
             Verdict::Icmp(icmp) => {
                 let Some(key) = self.end_tcp(io, id, HostEnd::Reset) else { return };
-                self.stats.counters.tcp_aborted += 1;
                 let quoted = quote_tcp(&key, sequence);
                 self.send_icmp_error(io.link, icmp, None, &quoted);
             }

@@ -65,7 +65,6 @@ impl Core<'_> {
                         &segment,
                     );
                     if segment.flags.contains(TcpFlags::RST) {
-                        self.stats.counters.tcp_aborted += 1;
                         self.end_tcp(io, id, HostEnd::Reset);
                         return Visit::Done;
                     }

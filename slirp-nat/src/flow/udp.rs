@@ -99,8 +99,7 @@ impl Core<'_> {
             UdpMapping::EndpointIndependent => FlowKey { remote: Endpoint::ANY, ..full },
             UdpMapping::AddressAndPortDependent => full,
         };
-        let opening = Opening { key, kind: DatagramKind::Udp, role: DatagramRole::Outgoing };
-        match self.find_or_open(io, &opening, actual) {
+        match self.find_or_open(io, key, DatagramKind::Udp, actual) {
             Ok(id) => {
                 self.permits.add(io.now, id, remote.address);
                 self.send_out(io, id, actual, &outgoing);
@@ -121,57 +120,91 @@ impl Core<'_> {
             return self.stats.drop(DropReason::Dns);
         };
         self.stats.counters.dns_queries += 1;
+        if self.config.resolvers.is_empty() {
+            self.stats.drop(DropReason::NoResolver);
+            return self.answer_servfail(io, key, query);
+        }
+        let known = self.table.find(key).map_or_else(
+            || self.insert_datagram(io, *key, DatagramFlow::new(DatagramRole::Dns)),
+            Ok,
+        );
+        // Why not, has been counted.
+        let Ok(id) = known else { return self.answer_servfail(io, key, query) };
+        self.touch(io.now, id, false);
         for _ in 0..self.config.resolvers.len() {
-            let first = self.config.resolvers.first().copied();
-            let Some(first) = first else { break };
-            let opening = Opening { key: *key, kind: DatagramKind::Udp, role: DatagramRole::Dns };
-            // Why not, has been counted.
-            let Ok(id) = self.find_or_open(io, &opening, first) else {
-                return self.answer_servfail(io, key, query);
-            };
             let list = &self.config.resolvers;
             let Some(resolver) = self.resolvers.pick(io.now, list, id, query_id) else { break };
-            let meta = DatagramMeta::new(resolver);
-            let token = self.table.get(id).and_then(|flow| flow.token);
-            let sent = token.map(|token| io.host.send_datagram(token, &meta, &[outgoing.data]));
-            self.touch(io.now, id, false);
-            match sent {
-                Some(Ok(())) => {
-                    self.stats.counters.datagrams_in += 1;
-                    return;
-                }
-                Some(Err(_)) => self.resolvers.failed(&self.config.resolvers, resolver),
-                None => break,
+            if self.ask_resolver(io.host, id, resolver, query).is_ok() {
+                self.stats.counters.datagrams_in += 1;
+                return;
             }
+            self.resolvers.failed(&self.config.resolvers, resolver);
         }
         self.stats.drop(DropReason::NoResolver);
         self.answer_servfail(io, key, query);
     }
 
-    /// Finds the flow of `opening`, or makes it with a socket for `remote`.
+    /// Sends a query to `resolver`, by a socket of its family: resolvers of both may stand in the
+    /// list.
+    fn ask_resolver<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        id: FlowId,
+        resolver: SocketAddr,
+        query: &[u8],
+    ) -> Result<(), HostError> {
+        let Some(flow) = self.table.get_mut(id) else { return Err(HostError::Other) };
+        let Body::Datagram(datagram) = &mut flow.body else { return Err(HostError::Other) };
+        let last = core::mem::replace(&mut datagram.actual_remote, Endpoint::new(resolver));
+        if last.is_ipv4() != datagram.actual_remote.is_ipv4()
+            && let Some(token) = flow.token.take()
+        {
+            host.close(token);
+        }
+        let token = match flow.token {
+            Some(token) => token,
+            None => self.open_socket(host, id, DatagramKind::Udp, resolver)?,
+        };
+        host.send_datagram(token, &DatagramMeta::new(resolver), &[query])
+    }
+
+    /// Finds the guest's flow `key`, or makes it with a socket for `remote`.
     pub(crate) fn find_or_open<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
-        opening: &Opening,
+        key: FlowKey,
+        kind: DatagramKind,
         remote: SocketAddr,
     ) -> Result<FlowId, HostError> {
-        if let Some(id) = self.table.find(&opening.key) {
+        if let Some(id) = self.table.find(&key) {
             return Ok(id);
         }
-        let id = self.insert_datagram(io, opening.key, DatagramFlow::new(opening.role))?;
-        match io.host.open_datagram(id, opening.kind, remote) {
+        let id = self.insert_datagram(io, key, DatagramFlow::new(DatagramRole::Outgoing))?;
+        if let Err(error) = self.open_socket(io.host, id, kind, remote) {
+            self.table.remove(id);
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// Gives a flow that has none a socket for `remote`.
+    fn open_socket<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        id: FlowId,
+        kind: DatagramKind,
+        remote: SocketAddr,
+    ) -> Result<Token, HostError> {
+        let opened = host.open_datagram(id, kind, remote);
+        match opened {
             Ok(token) => {
                 if let Some(flow) = self.table.get_mut(id) {
                     flow.token = Some(token);
                 }
-                Ok(id)
             }
-            Err(error) => {
-                self.stats.drop(DropReason::HostError);
-                self.table.remove(id);
-                Err(error)
-            }
+            Err(_) => self.stats.drop(DropReason::HostError),
         }
+        opened
     }
 
     pub(crate) fn insert_datagram<H: Host + ?Sized, L: Link + ?Sized>(
@@ -316,11 +349,4 @@ impl Core<'_> {
         self.stats.counters.flows_expired += 1;
         self.end_datagram(io.host, id);
     }
-}
-
-/// What a new datagram flow is to be.
-pub(crate) struct Opening {
-    pub(crate) key: FlowKey,
-    pub(crate) kind: DatagramKind,
-    pub(crate) role: DatagramRole,
 }

@@ -6,8 +6,8 @@
 //! 1. [`query_id`]; `None` is a drop.
 //! 2. [`Resolvers::pick`]. `None`: there is no resolver, so answer with
 //!    [`servfail`](ipstack::wire::dns::servfail).
-//! 3. Send it. If the host refuses at once, [`Resolvers::failed`] and pick again, at most as often
-//!    as there are resolvers; then SERVFAIL.
+//! 3. Send it, by a socket of the resolver's family. If the host refuses at once,
+//!    [`Resolvers::failed`] and pick again, at most as often as there are resolvers; then SERVFAIL.
 //!
 //! For a datagram of a resolver: [`reply_id`], then [`Resolvers::answered`], and on it goes to the
 //! guest from the name server's address. For an error that the host reports later about a

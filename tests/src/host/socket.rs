@@ -157,6 +157,8 @@ pub(super) struct Listener {
 #[derive(Debug)]
 pub(super) struct Datagram {
     pub(super) kind: DatagramKind,
+    /// Whether it is a socket of IPv6.
+    pub(super) ipv6: bool,
     /// Where it is bound, if for a forward.
     pub(super) address: Option<SocketAddr>,
     pub(super) inbox: VecDeque<(Vec<u8>, DatagramMeta)>,
@@ -165,9 +167,10 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    pub(super) fn new(kind: DatagramKind, address: Option<SocketAddr>) -> Self {
+    pub(super) fn new(kind: DatagramKind, ipv6: bool, address: Option<SocketAddr>) -> Self {
         Self {
             kind,
+            ipv6,
             address,
             inbox: VecDeque::new(),
             receive_errors: VecDeque::new(),

@@ -527,12 +527,13 @@ impl PushHost for World {
         &mut self,
         flow: FlowId,
         kind: DatagramKind,
-        _: SocketAddr,
+        remote: SocketAddr,
     ) -> Result<Token, HostError> {
-        match self.open_errors.pop_front() {
-            Some(error) => Err(error),
-            None => Ok(self.add(Owner::Flow(flow), Kind::Datagram(Datagram::new(kind, None)))),
+        if let Some(error) = self.open_errors.pop_front() {
+            return Err(error);
         }
+        let datagram = Datagram::new(kind, remote.is_ipv6(), None);
+        Ok(self.add(Owner::Flow(flow), Kind::Datagram(datagram)))
     }
 
     fn bind_datagram(
@@ -540,7 +541,7 @@ impl PushHost for World {
         forward: ForwardId,
         address: SocketAddr,
     ) -> Result<Token, HostError> {
-        let datagram = Datagram::new(DatagramKind::Udp, Some(address));
+        let datagram = Datagram::new(DatagramKind::Udp, address.is_ipv6(), Some(address));
         self.bind(forward, address, Kind::Datagram(datagram))
     }
 
@@ -550,7 +551,8 @@ impl PushHost for World {
         meta: &DatagramMeta,
         data: &[&[u8]],
     ) -> Result<(), HostError> {
-        self.datagram(token);
+        let ipv6 = self.datagram(token).ipv6;
+        assert_eq!(ipv6, meta.remote.is_ipv6(), "a socket of one family sends to the other");
         if let Some(error) = self.send_errors.pop_front() {
             return Err(error);
         }

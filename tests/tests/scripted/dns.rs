@@ -172,6 +172,23 @@ on_both_hosts! {
         assert_eq!(lab.take_one_udp().src, SocketAddrV4::new(DNS, 53));
     }
 
+    /// Resolvers of both families: each is asked by a socket of its own family, also where the
+    /// guest asks again from the same port, and one that there is no socket for is passed over.
+    fn resolvers_of_both_families_follow_each_other(kind) {
+        let six = "[2001:db8::53]:53".parse().expect("an address");
+        let mut lab = lab_with(kind, &[FIRST, six]);
+        assert_eq!(one(ask(&mut lab, 6000, 7)).meta.remote, FIRST);
+        let again = one(ask(&mut lab, 6000, 7));
+        assert_eq!(again.meta.remote, six);
+        assert_eq!(lab.world().open_sockets(), 1, "the other socket is closed");
+        lab.world().deliver_from(again.token, six, &response(&again.data, b""));
+        lab.settle();
+        assert_eq!(lab.take_one_udp().data[..2], [0, 7]);
+        lab.world().fail_open(HostError::Unsupported);
+        assert_eq!(one(ask(&mut lab, 6001, 8)).meta.remote, FIRST);
+        lab.expect_nothing();
+    }
+
     /// Malformed queries, and responses posing as queries, go nowhere.
     fn malformed_queries_go_nowhere(kind) {
         let mut lab = lab_with(kind, &[FIRST]);

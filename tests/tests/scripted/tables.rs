@@ -183,7 +183,9 @@ on_both_hosts! {
         lab.advance(seconds(60));
         assert_eq!(lab.nat.flow_count(), 0);
         assert_eq!(lab.world().open_sockets(), 0);
-        assert_eq!(lab.counters().tcp_opened, 2000);
+        let counters = lab.counters();
+        let ends = (counters.tcp_closed, counters.tcp_aborted);
+        assert_eq!((counters.tcp_opened, ends), (2000, (1000, 1000)), "each ends once");
     }
 
     /// A thousand idle flows add no visit, and no host call, to a busy one.
