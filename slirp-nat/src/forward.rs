@@ -34,7 +34,7 @@ pub enum ForwardError {
     Duplicate,
     /// The table given in [`Storage::forwards`](crate::Storage::forwards) is full.
     TableFull,
-    /// The guest address lies outside the guest's network, or its port is 0.
+    /// The guest address is none that a guest can have, or its port is 0.
     Guest,
     /// The host could not listen.
     Host(HostError),

@@ -111,6 +111,12 @@ impl Nat<'_> {
             WireError::BadChecksum => DropReason::IpChecksum,
             _ => DropReason::IpHeader,
         })?;
+        if ethernet.destination().is_broadcast()
+            && is_single_host(&self.core.config, packet.destination())
+        {
+            // RFC 1122 3.3.6: what is not meant for all was not meant to come this way.
+            return Err(DropReason::IpDestination);
+        }
         let source = packet.source();
         if is_guest(&self.core.config, source) {
             self.core.learn(source, ethernet.source());

@@ -143,7 +143,8 @@ reasons! {
         IpChecksum => "ip checksum",
         /// A source address that cannot be the guest's.
         IpSource => "ip source",
-        /// A destination that is not forwarded: multicast, class E, broadcast.
+        /// A destination that is not forwarded: multicast, class E, broadcast; or a single host in a
+        /// broadcast frame.
         IpDestination => "ip destination",
         /// A TTL that ran out here; the guest is told.
         TtlExceeded => "ttl exceeded",

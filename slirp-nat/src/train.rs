@@ -4,12 +4,12 @@
 use core::net::{IpAddr, Ipv4Addr};
 
 use ipstack::frag::Fragmenter;
-use ipstack::wire::ipv4::{IpProtocol, Ipv4Header};
-use ipstack::wire::udp::UdpHeader;
+use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header};
+use ipstack::wire::udp::{self, UdpHeader};
 use managed::ManagedSlice;
 
 /// Bytes of a UDP header, and of the room kept for it before the data.
-pub(crate) const PREFIX: usize = 8;
+const PREFIX: usize = udp::HEADER_LEN;
 
 /// What the packets of a train have in common.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl<'a> Train<'a> {
             );
         }
         let payload_len = start.checked_add(segment)?.checked_sub(payload_start)?;
-        let fragmenter = Fragmenter::new(payload_len, 20, usize::from(mtu))?;
+        let fragmenter = Fragmenter::new(payload_len, ipv4::HEADER_LEN, usize::from(mtu))?;
         Some(Moving { consist, start, end, fragmenter, payload_start })
     }
 
@@ -113,7 +113,7 @@ impl<'a> Train<'a> {
         let protocol = if consist.ports.is_some() { IpProtocol::Udp } else { IpProtocol::Icmp };
         let header = Ipv4Header {
             tos: consist.ecn & 3,
-            total_len: u16::try_from(payload.len().checked_add(20)?).ok()?,
+            total_len: u16::try_from(payload.len().checked_add(ipv4::HEADER_LEN)?).ok()?,
             identification: consist.identification,
             more_fragments: piece.more,
             fragment_offset: piece.offset,

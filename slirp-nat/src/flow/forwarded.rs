@@ -1,17 +1,18 @@
 //! Port forwards at work: connections and datagrams of the host's clients, for the guest.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use ipstack::tcp::{Connection, initial_sequence_number};
 
 use super::key::wide;
 use super::{DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
 use crate::forward::{Forward, ForwardError, ForwardSlot, Listener, Protocol};
-use crate::host::{Accepted, DatagramMeta, FlowId, ForwardId, Host, HostError, Ready};
+use crate::host::{DatagramMeta, FlowId, ForwardId, Host, HostError, Ready};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::translate_in;
 use crate::service::dhcp::leased_guest;
+use crate::service::is_guest;
 use crate::stats::DropReason;
 
 /// Connections or datagrams taken from one forward in one turn.
@@ -44,8 +45,7 @@ impl Core<'_> {
             IpAddr::V4(v4) => v4,
             IpAddr::V6(_) => return Err(ForwardError::Guest),
         };
-        let reachable = guest.is_unspecified()
-            || (self.config.contains(guest) && !self.config.is_router(guest));
+        let reachable = guest.is_unspecified() || is_guest(&self.config, guest);
         if !reachable || rule.guest.port() == 0 {
             return Err(ForwardError::Guest);
         }
@@ -120,7 +120,7 @@ impl Core<'_> {
                 continue;
             };
             let turn = match listener.rule.protocol {
-                Protocol::Tcp => self.accept_some(io, &listener),
+                Protocol::Tcp => self.take_turn(&listener, |core| core.accept_one(io, &listener)),
                 Protocol::Udp => self.receive_some(io, &listener),
             };
             if let Some(listener) = self.listener(forward) {
@@ -144,16 +144,17 @@ impl Core<'_> {
         Endpoint::v4(address, rule.guest.port())
     }
 
-    fn accept_some<H: Host + ?Sized, L: Link + ?Sized>(
+    /// Has one after another taken by `take_one`, until that says how the turn ends.
+    fn take_turn(
         &mut self,
-        io: &mut Io<'_, H, L>,
         listener: &Listener,
+        mut take_one: impl FnMut(&mut Self) -> Result<Option<Turn>, HostError>,
     ) -> Turn {
         let mut chances = listener.chances();
         for _ in 0..TURN {
-            match self.accept_one(io, listener) {
-                Ok(true) => {}
-                Ok(false) => return Turn::Drained,
+            match take_one(self) {
+                Ok(None) => {}
+                Ok(Some(turn)) => return turn,
                 // It may have been about that one client. If the host is out of descriptors, it
                 // gets some with the end of a flow.
                 Err(_) => {
@@ -174,15 +175,16 @@ impl Core<'_> {
         &mut self,
         io: &mut Io<'_, H, L>,
         listener: &Listener,
-    ) -> Result<bool, HostError> {
+    ) -> Result<Option<Turn>, HostError> {
         let next = self.table.next_id();
         let Some(accepted) = io.host.accept(listener.token, next.unwrap_or(NO_FLOW))? else {
-            return Ok(false);
+            return Ok(Some(Turn::Drained));
         };
         let guest = self.guest_of(&listener.rule);
         // Nobody is evicted before there is a client, whose flow has been named already.
         let next = next.filter(|_| self.make_room(io));
-        let key = next.and_then(|_| self.client_key(io.host, guest, &accepted, FlowKind::Tcp));
+        let mut keys = self.client_keys(io.host, FlowKind::Tcp, guest, accepted.peer);
+        let key = next.and_then(|_| keys.find(|key| self.table.find(key).is_none()));
         let id = key.and_then(|key| {
             let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
             let iss = initial_sequence_number(io.now, self.secret, local, peer);
@@ -191,7 +193,7 @@ impl Core<'_> {
         let Some(id) = id else {
             self.stats.drop(DropReason::FlowTableFull);
             io.host.reset(accepted.token);
-            return Ok(true);
+            return Ok(None);
         };
         self.stats.counters.tcp_accepted += 1;
         if let Some(flow) = self.table.get_mut(id) {
@@ -200,24 +202,22 @@ impl Core<'_> {
         self.promise_first_window(io, id);
         self.table.make_ready(id);
         self.table.reschedule(id);
-        Ok(true)
+        Ok(None)
     }
 
-    /// The key of a client's flow: its address as the guest is to see it, and its port unless
-    /// another client has the same.
-    fn client_key<H: Host + ?Sized>(
-        &mut self,
+    /// Keys for the flow of a client: its address as the guest is to see it, and its port, or one
+    /// near it if another client has the same.
+    fn client_keys<H: Host + ?Sized>(
+        &self,
         host: &mut H,
-        guest: Endpoint,
-        accepted: &Accepted,
         kind: FlowKind,
-    ) -> Option<FlowKey> {
-        let address = translate_in(&self.config, host, accepted.peer.ip());
-        let port = accepted.peer.port();
-        (0..PORT_ATTEMPTS).find_map(|step| {
-            let remote = Endpoint::v4(address, port.wrapping_add(step).max(1));
-            let key = FlowKey { guest, remote, kind };
-            self.table.find(&key).is_none().then_some(key)
+        guest: Endpoint,
+        client: SocketAddr,
+    ) -> impl Iterator<Item = FlowKey> + use<H> {
+        let address = translate_in(&self.config, host, client.ip());
+        (0..PORT_ATTEMPTS).map(move |step| {
+            let remote = Endpoint::v4(address, client.port().wrapping_add(step).max(1));
+            FlowKey { guest, remote, kind }
         })
     }
 
@@ -232,27 +232,25 @@ impl Core<'_> {
             // Datagrams stay with the host until the guest has answered.
             return Turn::Stalled;
         }
-        let mut chances = listener.chances();
-        for _ in 0..TURN {
-            if self.egress.train.is_moving() {
-                self.blocked = true;
-                return Turn::Over;
-            }
-            match io.host.receive_datagram(listener.token, self.egress.train.buffer()) {
-                Ok(Some((length, meta))) => {
-                    self.on_client_datagram(io, listener, guest, length, &meta);
-                }
-                Ok(None) => return Turn::Drained,
-                Err(_) => {
-                    self.stats.drop(DropReason::HostError);
-                    chances = chances.saturating_sub(1);
-                }
-            }
-            if chances == 0 {
-                return Turn::Stalled;
-            }
+        self.take_turn(listener, |core| core.receive_one(io, listener, guest))
+    }
+
+    fn receive_one<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        listener: &Listener,
+        guest: Endpoint,
+    ) -> Result<Option<Turn>, HostError> {
+        if self.egress.train.is_moving() {
+            self.blocked = true;
+            return Ok(Some(Turn::Over));
         }
-        Turn::Over
+        let buffer = self.egress.train.buffer();
+        let Some((length, meta)) = io.host.receive_datagram(listener.token, buffer)? else {
+            return Ok(Some(Turn::Drained));
+        };
+        self.on_client_datagram(io, listener, guest, length, &meta);
+        Ok(None)
     }
 
     /// A client's datagram, in the train's buffer, for the guest.
@@ -282,12 +280,8 @@ impl Core<'_> {
         guest: Endpoint,
         meta: &DatagramMeta,
     ) -> Option<FlowId> {
-        let address = translate_in(&self.config, io.host, meta.remote.ip());
         let actual = Endpoint::new(meta.remote);
-        let port = meta.remote.port();
-        for step in 0..PORT_ATTEMPTS {
-            let remote = Endpoint::v4(address, port.wrapping_add(step).max(1));
-            let key = FlowKey { guest, remote, kind: FlowKind::Udp };
+        for key in self.client_keys(io.host, FlowKind::Udp, guest, meta.remote) {
             let Some(id) = self.table.find(&key) else {
                 let mut flow = DatagramFlow::new(DatagramRole::Forwarded);
                 flow.actual_remote = actual;

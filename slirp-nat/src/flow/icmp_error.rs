@@ -4,10 +4,10 @@ use core::net::Ipv4Addr;
 
 use ipstack::tcp::SeqNumber;
 use ipstack::wire::icmpv4::{self, Icmpv4Error, Icmpv4Kind, Icmpv4Message};
-use ipstack::wire::ipv4::{IpProtocol, Ipv4Header, Ipv4Packet};
+use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header, Ipv4Packet};
 
 use super::{Endpoint, FlowKey, FlowKind};
-use crate::flow::tcp::HostEnd;
+use crate::flow::tcp::{HostEnd, IP_AND_TCP};
 use crate::host::Host;
 use crate::link::Link;
 use crate::nat::{Core, Io};
@@ -17,9 +17,6 @@ use crate::stats::DropReason;
 
 /// Bytes that an error quotes at least: an IPv4 header and eight more (RFC 792).
 pub(crate) const QUOTED: usize = 28;
-
-/// IPv4 and TCP header: what a segment has beside its data.
-const IP_AND_TCP: u16 = 40;
 
 /// The beginning of the SYN with this number, which is not kept.
 pub(crate) fn quote_tcp(key: &FlowKey, sequence: SeqNumber) -> [u8; QUOTED] {
@@ -84,9 +81,10 @@ impl Core<'_> {
         }
         let source = offender.unwrap_or(self.config.gateway);
         // The error itself must fit the smallest MTU.
-        let room = usize::from(self.config.mtu).saturating_sub(20 + 8);
+        let overhead = ipv4::HEADER_LEN + icmpv4::HEADER_LEN;
+        let room = usize::from(self.config.mtu).saturating_sub(overhead);
         let quoted = original.get(..room).unwrap_or(original);
-        let mut message = [0; icmpv4::MAX_QUOTED_LEN + 8];
+        let mut message = [0; icmpv4::MAX_QUOTED_LEN + icmpv4::HEADER_LEN];
         let Some(length) = icmpv4::emit_error(&mut message, error, quoted) else { return };
         let header = Ipv4Header::new(IpProtocol::Icmp, source, packet.source());
         let sent = self.egress.reply_ip(

@@ -16,6 +16,8 @@ pub(crate) mod udp;
 pub(crate) mod verdict;
 mod wheel;
 
+use core::time::Duration;
+
 use ipstack::Instant;
 use ipstack::pool::Parked;
 use ipstack::tcp::Connection;
@@ -28,6 +30,10 @@ pub use permits::Permit;
 pub(crate) use permits::Permits;
 pub(crate) use table::FlowTable;
 use table::Links;
+
+/// A timer that is served later than this says that the clock has jumped, as after a sleep of the
+/// host: then nobody is given up for not having answered.
+const CLOCK_JUMP: Duration = Duration::from_secs(5);
 
 /// One entry of the flow table: plain data, at most 248 bytes.
 #[derive(Clone, Copy, Debug)]

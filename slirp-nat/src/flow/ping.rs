@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use ipstack::wire::icmpv4::{self, Icmpv4Kind, Icmpv4Message};
-use ipstack::wire::{IpProtocol, Ipv4Header};
+use ipstack::wire::{IpProtocol, Ipv4Header, ipv4};
 
 use super::datagram_in::reply_ttl;
 use super::udp::Outgoing;
@@ -60,9 +60,8 @@ impl Core<'_> {
         (ident, sequence, payload): (u16, u16, &[u8]),
     ) {
         let (source, destination) = (packet.destination, packet.source);
-        let length = payload.len().saturating_add(8);
-        let fits = length.saturating_add(20) <= usize::from(self.config.mtu);
-        if fits {
+        let length = payload.len().saturating_add(icmpv4::HEADER_LEN);
+        if length.saturating_add(ipv4::HEADER_LEN) <= usize::from(self.config.mtu) {
             let header = Ipv4Header::new(IpProtocol::Icmp, source, destination);
             let sent = self.egress.reply_ip(
                 &self.config,

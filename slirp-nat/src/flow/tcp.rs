@@ -20,7 +20,7 @@ use crate::stats::DropReason;
 pub(crate) const BATCH: usize = 64;
 
 /// Bytes of IPv4 and TCP header without options.
-const HEADERS: u16 = 40;
+pub(super) const IP_AND_TCP: u16 = 40;
 
 /// Window scale offered: windows up to 8 MiB in units of 128 bytes.
 const WINDOW_SCALE: u8 = 7;
@@ -45,7 +45,7 @@ pub(crate) enum HostEnd {
 impl Core<'_> {
     pub(crate) fn limits(&self) -> Limits {
         Limits {
-            mss: self.config.mtu.saturating_sub(HEADERS),
+            mss: self.config.mtu.saturating_sub(IP_AND_TCP),
             window_scale: WINDOW_SCALE,
             receive_window: INITIAL_WINDOW,
         }

@@ -2,20 +2,16 @@
 
 use ipstack::tcp::TimerOutcome;
 
-use super::Body;
 use super::icmp_error::quote_tcp;
 use super::tcp::{HostEnd, total_len};
 use super::verdict::{Verdict, verdict};
+use super::{Body, CLOCK_JUMP};
 use crate::fmt::debug;
 use crate::host::{FlowId, Host, HostError, Ready};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::is_host;
 use crate::stats::DropReason;
-
-/// A timer that is served later than this says that the clock has jumped, as after a sleep of the
-/// host: then nobody is given up for not having answered.
-const CLOCK_JUMP: core::time::Duration = core::time::Duration::from_secs(5);
 
 impl Core<'_> {
     /// The host's side has failed while writing: what it received before still goes to the guest.

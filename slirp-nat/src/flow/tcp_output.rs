@@ -6,14 +6,11 @@ use ipstack::wire::tcp::TcpFlags;
 
 use super::{Body, FlowKey};
 use crate::egress::{Egress, TCP_PAYLOAD, TcpFrame, commit, segmentation};
-use crate::flow::tcp::HostEnd;
+use crate::flow::tcp::{HostEnd, IP_AND_TCP};
 use crate::host::{FlowId, Host, HostError, Peek, Token};
 use crate::link::{Link, Room};
 use crate::nat::{Core, Io, Visit};
 use crate::service::arp::router_mac;
-
-/// Bytes of IPv4 and TCP header, which count towards the 65,535 of an IP packet.
-const IP_AND_TCP: usize = 40;
 
 /// Where data is wanted from, and how it is sent.
 struct Wanted {
@@ -170,7 +167,7 @@ fn payload_room(room: Room, mss: u16) -> Option<usize> {
     let (full, rest) = (room.bytes / frame, room.bytes % frame);
     let by_bytes = full.saturating_mul(mss).saturating_add(rest.saturating_sub(TCP_PAYLOAD));
     let by_frames = room.frames.saturating_mul(mss);
-    let most = by_bytes.min(by_frames).min(usize::from(u16::MAX) - IP_AND_TCP);
+    let most = by_bytes.min(by_frames).min(usize::from(u16::MAX - IP_AND_TCP));
     let whole = most - most % mss;
     Some(if whole > 0 { whole } else { most }).filter(|most| *most > 0)
 }

@@ -8,7 +8,7 @@ use ipstack::wire::UdpDatagram;
 use ipstack::wire::icmpv4::Icmpv4Error;
 
 use super::verdict::{Verdict, verdict};
-use super::{Body, Class, DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
+use super::{Body, CLOCK_JUMP, Class, DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
 use crate::config::UdpMapping;
 use crate::host::{DatagramKind, DatagramMeta, FlowId, Host, HostError, Token};
 use crate::input::Inbound;
@@ -21,8 +21,8 @@ use crate::stats::DropReason;
 /// The port of name servers.
 pub(crate) const DNS_PORT: u16 = 53;
 
-/// How long a flow lives without a reply, and with one: RFC 4787 4.3 asks for two minutes at
-/// least once both sides have spoken.
+/// How long a flow lives without a reply, and with one (passt bug 197). RFC 4787 4.3 asks for two
+/// minutes at least; one that nobody answers ends sooner, or a scan of ports would fill the table.
 const UNANSWERED: Duration = Duration::from_secs(30);
 const ANSWERED: Duration = Duration::from_secs(120);
 
@@ -34,9 +34,6 @@ const PING_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Datagrams that one super-segment of the guest may be cut into: what kernels take at once.
 const MAX_SEGMENTS: usize = 128;
-
-/// A timer that is served later than this says that the clock has jumped.
-const CLOCK_JUMP: Duration = Duration::from_secs(5);
 
 /// A datagram of the guest, on its way out: its packet, and what of it the host is given.
 pub(crate) struct Outgoing<'p> {

@@ -192,7 +192,7 @@ impl<'a> Request<'a> {
         self.message.server_identifier().is_none_or(|server| server == config.gateway)
     }
 
-    /// RFC 951 7.2: an address only for a client that has none.
+    /// RFC 951 7.3: an address only for a client that has none.
     fn boot(&self, table: &mut Table<'_>) -> Result<Answer, DhcpIgnore> {
         if self.has_address(table.config) {
             return Ok(Answer::Boot(Ipv4Addr::UNSPECIFIED));

@@ -125,7 +125,9 @@ impl Dhcp {
     pub fn frame(&self) -> Vec<u8> {
         let mut ip = IpBuilder::new(self.dst, UDP);
         ip.src = self.src;
-        ip.mac = BROADCAST;
+        if self.dst.is_broadcast() {
+            ip.mac = BROADCAST;
+        }
         let datagram = udp_datagram((self.src, 68), (self.dst, 67), &self.message());
         let mut frame = ip.frame(&datagram);
         frame[6..12].copy_from_slice(&self.mac);

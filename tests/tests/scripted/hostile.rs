@@ -55,6 +55,21 @@ on_both_hosts! {
         assert!(lab.nat.flow_count() <= 8);
     }
 
+    /// RFC 1122 3.3.6: a packet for a single host in a frame for all is nobody's, whatever it holds.
+    fn a_broadcast_frame_reaches_no_single_host(kind) {
+        let mut lab = Lab::new(kind);
+        for mut frame in [
+            build::ping(GATEWAY, 1, 1, b"ping"),
+            build::udp(6000, (*SERVER.ip(), 7), b"udp"),
+            TcpGuest::new(4000, SERVER).syn(Some(1460)).frame(),
+        ] {
+            frame[..6].copy_from_slice(&build::BROADCAST);
+            lab.exchange(&[&frame]);
+        }
+        lab.expect_nothing();
+        assert_eq!((lab.nat.flow_count(), lab.dropped(DropReason::IpDestination)), (0, 3));
+    }
+
     /// CVE-2007-5729: a frame longer than any buffer. It is refused as such.
     fn an_overlong_frame_is_refused(kind) {
         let mut lab = Lab::new(kind);
