@@ -40,7 +40,8 @@ impl Default for Sizes {
 const DATAGRAM_BYTES: usize = 64 << 10;
 
 impl Sizes {
-    /// Allocates it all. Zeroed pages cost nothing before they are used.
+    /// Allocates it all. What is bytes comes in zeroed pages, which cost nothing before they are
+    /// used.
     #[must_use]
     pub fn allocate(&self) -> Storage<'static> {
         Storage {

@@ -1,35 +1,29 @@
 //! The way to the guest: frames built in the link's own buffers, or kept until it has room.
 
-use core::net::{IpAddr, Ipv4Addr};
+mod tcp;
+
+use core::net::Ipv4Addr;
 
 use ipstack::Instant;
 use ipstack::frag::Fragmenter;
 use ipstack::hash::SipHasher;
-use ipstack::tcp::SegmentOut;
-use ipstack::wire::TcpOptions;
 use ipstack::wire::arp::{self, ArpPacket};
 use ipstack::wire::ethernet::{self, EtherType, EthernetHeader, MIN_FRAME_LEN, MacAddr};
-use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header};
-use ipstack::wire::tcp::{self, TcpHeader};
+use ipstack::wire::ipv4::{self, Ipv4Header};
 use ipstack::wire::udp;
 
 use crate::config::Config;
-use crate::flow::FlowKey;
-use crate::input::DHCP_REPLY_LEN;
-use crate::link::{Link, Room, TcpSegmentation, TxMeta};
+use crate::link::{Link, Room, TxMeta};
 use crate::replies::ReplyQueue;
+use crate::router::DHCP_REPLY_LEN;
 use crate::service::arp::{Neighbours, request, router_mac};
 use crate::stats::{DropReason, Stats};
 use crate::train::{Consist, Train};
 
+pub(crate) use tcp::{TCP_PAYLOAD, TcpFrame, segmentation};
+
 /// Bytes of Ethernet and IPv4 header.
 pub(crate) const IP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
-
-/// Bytes of all headers of a TCP segment with data.
-pub(crate) const TCP_PAYLOAD: usize = IP_PAYLOAD + tcp::HEADER_LEN;
-
-/// Room for the headers of a TCP segment with the options of a SYN: MSS and window scale.
-const SYN_FRAME: usize = TCP_PAYLOAD + 8;
 
 /// Longest IPv4 payload that is cut without being a train: a DHCP reply in its UDP datagram.
 const LONGEST_REPLY: usize = DHCP_REPLY_LEN + udp::HEADER_LEN;
@@ -228,55 +222,6 @@ impl<'a> Egress<'a> {
         known
     }
 
-    /// Sends a TCP segment without data that belongs to no flow.
-    pub(crate) fn reply_tcp<L: Link + ?Sized>(
-        &mut self,
-        config: &Config,
-        stats: &mut Stats,
-        link: &mut L,
-        key: &FlowKey,
-        segment: &SegmentOut,
-    ) -> bool {
-        let (source, destination) = (key.remote.ipv4(), key.guest.ipv4());
-        let header = Ipv4Header {
-            dont_fragment: true,
-            ..Ipv4Header::new(IpProtocol::Tcp, source, destination)
-        };
-        let tcp = tcp_header(key, segment);
-        let length = tcp.header_len();
-        self.reply_ip(config, stats, link, (header, None), length, |payload| {
-            if tcp.emit(payload).is_some() {
-                let _ = tcp::write_checksum(payload, IpAddr::V4(source), IpAddr::V4(destination));
-            }
-        })
-    }
-
-    /// Whether a TCP segment without data can be sent now.
-    pub(crate) fn can_send_segment<L: Link + ?Sized>(link: &mut L) -> bool {
-        has_room(link, SYN_FRAME.max(MIN_FRAME_LEN))
-    }
-
-    /// Sends a TCP segment without data.
-    pub(crate) fn send_segment<L: Link + ?Sized>(
-        &mut self,
-        config: &Config,
-        stats: &mut Stats,
-        link: &mut L,
-        (key, mac, mss): (&FlowKey, MacAddr, u16),
-        segment: &SegmentOut,
-    ) {
-        let source = router_mac(config.gateway);
-        let identification = self.identification(key.remote.ipv4(), key.guest.ipv4());
-        let Some(frame) = link.reserve(SYN_FRAME) else {
-            return stats.drop(DropReason::ReplyQueueFull);
-        };
-        let headers = TcpFrame { key, destination: mac, source, identification };
-        stats.counters.tcp_duplicate_acks_out += u64::from(segment.duplicate);
-        if let Some(header_len) = headers.write(frame, segment, 0) {
-            commit(stats, link, header_len, &segmentation(header_len, mss));
-        }
-    }
-
     /// Sets a train of `length` bytes of its buffer in motion and sends what there is room for.
     pub(crate) fn depart<L: Link + ?Sized>(
         &mut self,
@@ -344,67 +289,6 @@ pub(crate) fn commit<L: Link + ?Sized>(
     stats.counters.frames_out += 1;
     stats.counters.bytes_out += length as u64;
     link.commit(length, meta);
-}
-
-/// How a TCP segment with `header_len` bytes of headers is to be finished.
-pub(crate) fn segmentation(header_len: usize, segment_size: u16) -> TxMeta {
-    #[expect(clippy::cast_possible_truncation, reason = "headers have at most 114 bytes")]
-    let segment = TcpSegmentation {
-        tcp_offset: IP_PAYLOAD as u16,
-        header_len: header_len as u16,
-        segment_size: segment_size.max(1),
-    };
-    TxMeta { segment: Some(segment) }
-}
-
-/// What the headers of a TCP frame are made of.
-pub(crate) struct TcpFrame<'k> {
-    pub(crate) key: &'k FlowKey,
-    pub(crate) destination: MacAddr,
-    pub(crate) source: MacAddr,
-    pub(crate) identification: u16,
-}
-
-impl TcpFrame<'_> {
-    /// Writes all headers of `segment` with `payload_len` bytes of data behind them and returns
-    /// their length. The checksum field holds the folded sum of the pseudo-header.
-    pub(crate) fn write(
-        &self,
-        frame: &mut [u8],
-        segment: &SegmentOut,
-        payload_len: usize,
-    ) -> Option<usize> {
-        let tcp = tcp_header(self.key, segment);
-        let (source, destination) = (self.key.remote.ipv4(), self.key.guest.ipv4());
-        let tcp_len = tcp.header_len().checked_add(payload_len)?;
-        let header = Ipv4Header {
-            total_len: u16::try_from(tcp_len.checked_add(ipv4::HEADER_LEN)?).ok()?,
-            identification: self.identification,
-            dont_fragment: true,
-            ..Ipv4Header::new(IpProtocol::Tcp, source, destination)
-        };
-        let payload = write_ip_headers(frame, self.destination, self.source, &header)?;
-        let header_len = tcp.emit(payload)?;
-        let (source, destination) = (IpAddr::V4(source), IpAddr::V4(destination));
-        tcp::write_partial_checksum(payload, source, destination, tcp_len)?;
-        header_len.checked_add(IP_PAYLOAD)
-    }
-}
-
-fn tcp_header(key: &FlowKey, segment: &SegmentOut) -> TcpHeader {
-    TcpHeader {
-        source_port: key.remote.port,
-        destination_port: key.guest.port,
-        sequence: segment.sequence.0,
-        acknowledgment: segment.acknowledgment.0,
-        flags: segment.flags,
-        window: segment.window,
-        options: TcpOptions {
-            mss: segment.mss,
-            window_scale: segment.window_scale,
-            ..TcpOptions::NONE
-        },
-    }
 }
 
 /// Writes Ethernet and IPv4 header and returns the rest of the frame.

@@ -1,40 +1,30 @@
 //! Frames of the guest: what they are, and who handles them.
 
+mod fragments;
+
 use core::net::{IpAddr, Ipv4Addr};
 
 use heapless::Vec;
 use ipstack::checksum::ChecksumState;
-use ipstack::frag::{Datagram, Expired, Fragment, FragmentDrop, FragmentKey, Insert};
 use ipstack::tcp::SegmentIn;
-use ipstack::wire::icmpv4::{CODE_REASSEMBLY_TIME_EXCEEDED, CODE_TTL_EXCEEDED};
+use ipstack::wire::icmpv4::{CODE_PROTOCOL_UNREACHABLE, CODE_TTL_EXCEEDED};
 use ipstack::wire::{
-    ArpPacket, EtherType, EthernetFrame, Icmpv4Error, Icmpv4Kind, Icmpv4Message, IpProtocol,
-    Ipv4Header, Ipv4Packet, MacAddr, TcpSegment, UdpDatagram, WireError, dns,
+    EtherType, EthernetFrame, Icmpv4Error, Icmpv4Kind, Icmpv4Message, IpProtocol, Ipv4Packet,
+    MacAddr, TcpSegment, UdpDatagram, WireError, dhcpv4, ethernet,
 };
 
 use crate::flow::tcp::{BATCH, Pending};
 use crate::flow::{Endpoint, FlowKey, FlowKind};
-use crate::fmt::trace;
 use crate::host::{FlowId, Host};
 use crate::link::{Frame, Link, Offload};
 use crate::nat::{Core, Io, Nat};
 use crate::policy::is_single_host;
-use crate::service::arp::{respond, router_mac};
-use crate::service::dhcp;
+use crate::service::arp::router_mac;
 use crate::service::is_guest;
 use crate::stats::DropReason;
 
-/// Port of DHCP servers (RFC 2131 4.1).
-const DHCP_SERVER: u16 = 67;
-
 /// Longest frame or super-segment: an Ethernet header and the longest IP packet.
-const MAX_FRAME_LEN: usize = 14 + u16::MAX as usize;
-
-/// Longest DHCP reply made: what every client takes (RFC 2131 2), with some room.
-pub(crate) const DHCP_REPLY_LEN: usize = 1024;
-
-/// Longest IPv4 header, and the eight bytes that an ICMP error quotes beside it.
-const QUOTED_LEN: usize = 68;
+const MAX_FRAME_LEN: usize = ethernet::HEADER_LEN + u16::MAX as usize;
 
 /// An IPv4 packet of the guest, whole or put together from fragments.
 #[derive(Clone, Copy)]
@@ -49,7 +39,7 @@ pub(crate) struct Inbound<'p> {
     pub(crate) quoted: &'p [u8],
     pub(crate) offload: Offload,
     /// Where the frame came from.
-    mac: MacAddr,
+    pub(crate) mac: MacAddr,
 }
 
 /// TCP segments of a batch, and the flow found last: frames of one flow come in a row.
@@ -142,132 +132,11 @@ impl Nat<'_> {
         }
         self.core.on_packet(io, &inbound)
     }
-
-    fn on_fragment<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        packet: &Ipv4Packet<'_>,
-        mac: MacAddr,
-    ) -> Result<(), DropReason> {
-        self.expire_fragments(io);
-        let fragment = Fragment {
-            key: FragmentKey {
-                source: packet.source().to_ipv6_mapped(),
-                destination: packet.destination().to_ipv6_mapped(),
-                identification: u32::from(packet.identification()),
-                protocol: packet.protocol().into(),
-            },
-            header: packet.header_bytes(),
-            ecn: packet.ecn(),
-            offset: packet.fragment_offset(),
-            more: packet.more_fragments(),
-            payload: packet.payload(),
-        };
-        let evicted = self.fragments.counters().evicted;
-        let dropped = match self.fragments.insert(io.now, &fragment) {
-            Insert::Complete(datagram) => return self.core.on_datagram(io, packet, mac, &datagram),
-            Insert::Held => None,
-            Insert::Dropped(reason) => Some(reason),
-        };
-        for _ in evicted..self.fragments.counters().evicted {
-            self.core.stats.drop(DropReason::FragmentExpired);
-        }
-        dropped.map_or(Ok(()), |reason| Err(fragment_drop(reason)))
-    }
-
-    /// Drops datagrams whose fragments did not all come in time; the sender is told if it could
-    /// know which (RFC 792, time exceeded).
-    pub(crate) fn expire_fragments<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-    ) {
-        while let Some(Expired { first, .. }) = self.fragments.expire(io.now) {
-            self.core.stats.drop(DropReason::FragmentExpired);
-            if let Some(first) = first {
-                let (quoted, length) = quotation(first.header, first.payload);
-                let error = Icmpv4Error::TimeExceeded { code: CODE_REASSEMBLY_TIME_EXCEEDED };
-                let quoted = quoted.get(..length).unwrap_or_default();
-                self.core.send_icmp_error(io.link, error, None, quoted);
-            }
-        }
-    }
-}
-
-/// How the loss of a fragment is counted.
-const fn fragment_drop(reason: FragmentDrop) -> DropReason {
-    match reason {
-        FragmentDrop::Memory => DropReason::FragmentMemory,
-        FragmentDrop::Malformed
-        | FragmentDrop::TooLong
-        | FragmentDrop::Overlap
-        | FragmentDrop::Length
-        | FragmentDrop::Ecn
-        | FragmentDrop::Discarded => DropReason::Fragment,
-    }
-}
-
-/// Header and first eight bytes of payload in one piece, and their length.
-fn quotation(header: &[u8], payload: &[u8]) -> ([u8; QUOTED_LEN], usize) {
-    let mut quoted = [0; QUOTED_LEN];
-    let bytes = header.iter().chain(payload.iter().take(8));
-    let length = quoted.iter_mut().zip(bytes).fold(0, |count, (to, from)| {
-        *to = *from;
-        count + 1
-    });
-    (quoted, length)
 }
 
 impl Core<'_> {
-    /// Takes a datagram whose last fragment, `packet`, has come.
-    fn on_datagram<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        packet: &Ipv4Packet<'_>,
-        mac: MacAddr,
-        datagram: &Datagram<'_>,
-    ) -> Result<(), DropReason> {
-        self.stats.counters.reassembled += 1;
-        let (quoted, length) = quotation(datagram.header, datagram.payload);
-        let inbound = Inbound {
-            source: packet.source(),
-            destination: packet.destination(),
-            protocol: packet.protocol(),
-            ttl: packet.ttl(),
-            ecn: datagram.ecn,
-            payload: datagram.payload,
-            quoted: quoted.get(..length).unwrap_or_default(),
-            offload: Offload::default(),
-            mac,
-        };
-        if inbound.protocol == IpProtocol::Tcp {
-            let mut collected = Collected::default();
-            self.collect_tcp(io, &inbound, &mut collected)?;
-            self.on_tcp_batch(io, &collected.segments);
-            return Ok(());
-        }
-        self.on_packet(io, &inbound)
-    }
-
-    fn on_arp<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        ethernet: &EthernetFrame<'_>,
-    ) -> Result<(), DropReason> {
-        let packet = ArpPacket::parse(ethernet.payload()).map_err(|_| DropReason::Arp)?;
-        self.learn(packet.sender_ip, packet.sender_mac);
-        match respond(&self.config, &packet) {
-            Some(reply) => {
-                let to = ethernet.source();
-                let sent = self.egress.reply_arp(&mut self.stats, io.link, to, &reply);
-                self.stats.counters.arp_replies += u64::from(sent);
-            }
-            None => trace!("arp that needs no answer"),
-        }
-        Ok(())
-    }
-
     /// Learns a guest's hardware address, and lets the flows that waited for one go on.
-    fn learn(&mut self, address: Ipv4Addr, mac: MacAddr) {
+    pub(crate) fn learn(&mut self, address: Ipv4Addr, mac: MacAddr) {
         if self.egress.neighbours.learn(&self.config, address, mac) {
             self.table.wake_waiting();
         }
@@ -345,7 +214,7 @@ impl Core<'_> {
             }
             IpProtocol::Tcp | IpProtocol::Other(_) => {
                 self.check_route(io, packet)?;
-                let code = ipstack::wire::icmpv4::CODE_PROTOCOL_UNREACHABLE;
+                let code = CODE_PROTOCOL_UNREACHABLE;
                 let error = Icmpv4Error::DestinationUnreachable { code, next_hop_mtu: 0 };
                 self.send_icmp_error(io.link, error, None, packet.quoted);
                 Err(DropReason::IpProtocol)
@@ -370,7 +239,7 @@ impl Core<'_> {
         })?;
         let broadcast =
             packet.destination.is_broadcast() || packet.destination == self.config.broadcast();
-        if datagram.destination_port() == DHCP_SERVER
+        if datagram.destination_port() == dhcpv4::SERVER_PORT
             && (broadcast || packet.destination == self.config.gateway)
         {
             return self.on_dhcp(io, packet, datagram.payload());
@@ -378,74 +247,6 @@ impl Core<'_> {
         self.check_route(io, packet)?;
         self.on_guest_udp(io, packet, &datagram);
         Ok(())
-    }
-
-    fn on_dhcp<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        packet: &Inbound<'_>,
-        request: &[u8],
-    ) -> Result<(), DropReason> {
-        let mut buffer = [0; DHCP_REPLY_LEN];
-        let reply = dhcp::respond(io.now, &self.config, &mut self.leases, request, &mut buffer);
-        let reply = match reply {
-            Ok(Some(reply)) => reply,
-            Ok(None) => return Ok(()),
-            Err(_) => return Err(DropReason::Dhcp),
-        };
-        let message = buffer.get(..reply.len).unwrap_or_default();
-        let to = reply.delivery.destination_ip;
-        let mac = reply.delivery.destination_mac.unwrap_or(packet.mac);
-        let source = Endpoint::v4(self.config.gateway, DHCP_SERVER);
-        let sent =
-            self.reply_udp(io, source, Endpoint::v4(to, reply.delivery.port), Some(mac), message);
-        self.stats.counters.dhcp_replies += u64::from(sent);
-        Ok(())
-    }
-
-    /// Sends a UDP datagram of the router's own.
-    fn reply_udp<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        from: Endpoint,
-        to: Endpoint,
-        mac: Option<MacAddr>,
-        data: &[u8],
-    ) -> bool {
-        let (source, destination) = (from.ipv4(), to.ipv4());
-        let header = Ipv4Header::new(IpProtocol::Udp, source, destination);
-        let length = data.len().saturating_add(8);
-        self.egress.reply_ip(
-            &self.config,
-            &mut self.stats,
-            io.link,
-            (header, mac),
-            length,
-            |buffer| {
-                let Some((udp, payload)) = buffer.split_first_chunk_mut() else { return };
-                ipstack::wire::UdpHeader {
-                    source_port: from.port,
-                    destination_port: to.port,
-                    payload_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
-                }
-                .emit(udp, IpAddr::V4(source), IpAddr::V4(destination), data);
-                crate::egress::copy_padded(payload, data);
-            },
-        )
-    }
-
-    /// Answers a DNS query that no resolver took.
-    pub(crate) fn answer_servfail<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        key: &FlowKey,
-        query: &[u8],
-    ) {
-        let mut buffer = [0; 512];
-        let Some(length) = dns::servfail(query, &mut buffer) else { return };
-        let answer = buffer.get(..length).unwrap_or_default();
-        let sent = self.reply_udp(io, key.remote, key.guest, None, answer);
-        self.stats.counters.dns_failures += u64::from(sent);
     }
 
     fn on_icmp<H: Host + ?Sized, L: Link + ?Sized>(

@@ -18,6 +18,7 @@ mod nat;
 mod policy;
 mod replies;
 pub mod ring_host;
+mod router;
 mod service;
 mod stats;
 mod train;

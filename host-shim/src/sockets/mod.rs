@@ -3,6 +3,7 @@
 mod calls;
 mod datagram;
 mod errors;
+mod listener;
 mod options;
 mod own;
 mod ping;
@@ -16,10 +17,9 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::AddressFamily;
 use slirp_nat::Host;
 use slirp_nat::host::{
     Accepted, Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, FlowId,
@@ -30,19 +30,13 @@ pub use self::calls::SystemCalls;
 pub use self::stream::PeekMode;
 
 use self::datagram::Datagram;
-use self::errors::{from_bind_errno, from_errno, is_starved};
+use self::errors::from_errno;
+use self::listener::STARVED_RETRY;
 use self::own::OwnAddresses;
 use self::ping::PingMode;
 use self::slab::{Kind, Owner, Slab};
 use self::stream::{Shared, Stream};
 use crate::poller::{EventFlags, Poller, Source};
-
-/// Connections that may wait to be accepted. Too short a queue refuses a burst (WSL #41139).
-const BACKLOG: i32 = 128;
-
-/// How long a listener that found no descriptor waits before it tries again, if none of ours is
-/// closed before.
-const STARVED_RETRY: Duration = Duration::from_millis(100);
 
 /// Choices of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -158,12 +152,6 @@ impl OsHost {
         &self.external
     }
 
-    /// Announces the listeners again that could not accept.
-    fn wake_starved(&mut self) {
-        let ready = Ready { readable: true, ..Ready::default() };
-        self.events.extend(self.starved.drain(..).map(|id| HostEvent::Forward(id, ready)));
-    }
-
     fn register(
         &mut self,
         owner: Owner,
@@ -204,42 +192,6 @@ impl OsHost {
             }
             drop(socket);
             self.wake_starved();
-        }
-    }
-
-    fn accept_one(&mut self, listener: Token, flow: FlowId) -> Result<Option<Accepted>, HostError> {
-        loop {
-            let Some(socket) = self.sockets.get(listener) else { return Err(HostError::Other) };
-            let (Kind::Listener(fd), Owner::Forward(forward)) = (&socket.kind, socket.owner) else {
-                return Err(HostError::Other);
-            };
-            self.shared.calls.open += 1;
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match rustix::net::acceptfrom_with(fd, flags) {
-                Ok((fd, Some(peer))) => {
-                    let local = rustix::net::getsockname(&fd).map_err(from_errno)?;
-                    let (Ok(peer), Ok(local)) =
-                        (SocketAddr::try_from(peer), SocketAddr::try_from(local))
-                    else {
-                        continue;
-                    };
-                    let stream = Stream::new(fd, &mut self.shared)?;
-                    let kind = Kind::Stream(stream);
-                    let token = self.register(Owner::Flow(flow), kind, stream::INTEREST)?;
-                    return Ok(Some(Accepted { token, peer, local }));
-                }
-                Err(Errno::AGAIN) => return Ok(None),
-                Err(error) if is_starved(error) => {
-                    self.shared.calls.accept_starved += 1;
-                    if !self.starved.contains(&forward) {
-                        self.starved.push(forward);
-                    }
-                    return Err(HostError::NoResources);
-                }
-                Err(Errno::BADF | Errno::INVAL | Errno::NOTSOCK) => return Err(HostError::Other),
-                // This connection died while it waited (accept(2), "Error handling").
-                Ok((_, None)) | Err(_) => {}
-            }
         }
     }
 }
@@ -327,7 +279,7 @@ impl Host for OsHost {
     }
 
     fn listen(&mut self, forward: ForwardId, address: SocketAddr) -> Result<Token, HostError> {
-        let listener = open_listener(address)?;
+        let listener = listener::open(address)?;
         self.shared.calls.open += 1;
         let interest = EventFlags::IN | EventFlags::ET;
         self.register(Owner::Forward(forward), Kind::Listener(listener), interest)
@@ -379,20 +331,6 @@ impl Host for OsHost {
         let (datagram, shared) = self.datagram(token).ok()?;
         datagram.error(&mut shared.calls)
     }
-}
-
-fn open_listener(address: SocketAddr) -> Result<OwnedFd, HostError> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let fd =
-        rustix::net::socket_with(family_of(address), SocketType::STREAM, flags, Some(ipproto::TCP))
-            .map_err(from_errno)?;
-    sockopt::set_socket_reuseaddr(&fd, true).map_err(from_errno)?;
-    if address.is_ipv6() {
-        sockopt::set_ipv6_v6only(&fd, true).map_err(from_errno)?;
-    }
-    rustix::net::bind(&fd, &address).map_err(from_bind_errno)?;
-    rustix::net::listen(&fd, BACKLOG).map_err(from_bind_errno)?;
-    Ok(fd)
 }
 
 const fn family_of(address: SocketAddr) -> AddressFamily {

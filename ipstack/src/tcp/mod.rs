@@ -29,6 +29,7 @@
 //! | the host's connect | 130 s | | at once |
 //! | TIME-WAIT | 10 s | | |
 
+mod ack;
 mod arrives;
 mod congestion;
 mod connection;

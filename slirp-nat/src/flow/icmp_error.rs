@@ -7,7 +7,8 @@ use ipstack::wire::icmpv4::{self, Icmpv4Error, Icmpv4Kind, Icmpv4Message};
 use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header, Ipv4Packet};
 
 use super::{Endpoint, FlowKey, FlowKind};
-use crate::flow::tcp::{HostEnd, IP_AND_TCP};
+use crate::flow::tcp::IP_AND_TCP;
+use crate::flow::tcp_end::HostEnd;
 use crate::host::Host;
 use crate::link::Link;
 use crate::nat::{Core, Io};

@@ -3,14 +3,16 @@
 use heapless::Vec;
 use ipstack::pool::Parked;
 use ipstack::tcp::{
-    Connection, Event, Fate, Limits, SegmentIn, State, initial_sequence_number, reset_reply,
+    Connection, Event, Fate, Limits, SegmentIn, initial_sequence_number, reset_reply,
 };
 use ipstack::wire::tcp::TcpFlags;
 
+use super::tcp_end::HostEnd;
+use super::tcp_window::INITIAL_WINDOW;
 use super::verdict::{Verdict, verdict};
 use super::{Body, Class, FlowKey, TcpFlow};
 use crate::flow::icmp_error::quote_tcp;
-use crate::host::{FlowId, Host, HostError, Token};
+use crate::host::{FlowId, Host, HostError};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::{NoRoute, translate_out};
@@ -25,21 +27,11 @@ pub(super) const IP_AND_TCP: u16 = 40;
 /// Window scale offered: windows up to 8 MiB in units of 128 bytes.
 const WINDOW_SCALE: u8 = 7;
 
-/// The window of a new flow, before it has shown that it moves data.
-const INITIAL_WINDOW: u32 = 65_535;
-
 /// A segment of a batch, and its flow.
 #[derive(Debug)]
 pub(crate) struct Pending<'f> {
     pub(crate) id: FlowId,
     pub(crate) segment: SegmentIn<'f>,
-}
-
-/// How a flow ends on the host's side.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostEnd {
-    Close,
-    Reset,
 }
 
 impl Core<'_> {
@@ -308,129 +300,6 @@ impl Core<'_> {
         }
         self.table.make_ready(id);
         self.after_tcp(io, id);
-    }
-
-    /// Offers the guest what the host takes for certain, and no more than the link can queue.
-    pub(crate) fn promise_window<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        id: FlowId,
-    ) {
-        let segment = u32::from(self.limits().mss);
-        let reserve = self.share.of(self.pool.room());
-        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
-        let Some(flow) = self.table.get_mut(id) else { return };
-        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
-        let room = io.host.send_room(token).saturating_sub(tcp.parked.len());
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let reserve = if tcp.parked.is_empty() { reserve } else { 0 };
-        tcp.connection.promise(at_least_a_segment(room, segment, reserve).min(share));
-        if room < share && tcp.connection.stays_receive_limited() {
-            io.host.arm_write(token);
-        }
-    }
-
-    /// The first window of a flow, which has not shown yet that it moves data.
-    pub(crate) fn promise_first_window<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        id: FlowId,
-    ) {
-        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
-        let Some(flow) = self.table.get_mut(id) else { return };
-        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
-        let room = u32::try_from(io.host.send_room(token)).unwrap_or(u32::MAX);
-        tcp.connection.promise(room.min(share).min(INITIAL_WINDOW));
-    }
-
-    /// What has to follow any change of a TCP flow.
-    pub(crate) fn after_tcp<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        id: FlowId,
-    ) {
-        let Some(flow) = self.table.get_mut(id) else { return };
-        let Body::Tcp(tcp) = &flow.body else { return };
-        // Parked bytes were acknowledged: they outlive the connection with the guest.
-        if tcp.connection.is_done_with_host() && !tcp.owes_host() {
-            let closed = tcp.connection.state() == State::Closed;
-            let token = flow.token.take();
-            self.end_host_side(io.host, token, HostEnd::Close);
-            if closed {
-                self.end_tcp(io, id, HostEnd::Close);
-                return;
-            }
-            self.table.classify(id, Some(Class::TimeWait));
-            if let Some(surplus) = self.table.surplus_time_wait() {
-                self.stats.counters.flows_evicted += 1;
-                self.end_tcp(io, surplus, HostEnd::Close);
-            }
-        }
-        self.table.reschedule(id);
-    }
-
-    /// Takes a flow out of the table; returns its key.
-    pub(crate) fn end_tcp<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        id: FlowId,
-        how: HostEnd,
-    ) -> Option<FlowKey> {
-        let mut flow = self.table.remove(id)?;
-        if let Body::Tcp(tcp) = &mut flow.body {
-            self.pool.release(&mut tcp.parked);
-        }
-        self.end_host_side(io.host, flow.token, how);
-        Some(flow.key)
-    }
-
-    /// Gives up the host's socket of a flow, if there is one still; the flow counts as over.
-    fn end_host_side<H: Host + ?Sized>(
-        &mut self,
-        host: &mut H,
-        token: Option<Token>,
-        how: HostEnd,
-    ) {
-        let Some(token) = token else { return };
-        match how {
-            HostEnd::Close => {
-                host.close(token);
-                self.stats.counters.tcp_closed += 1;
-            }
-            HostEnd::Reset => {
-                host.reset(token);
-                self.stats.counters.tcp_aborted += 1;
-            }
-        }
-    }
-
-    /// Resets a flow on both sides.
-    pub(crate) fn abort_tcp<H: Host + ?Sized, L: Link + ?Sized>(
-        &mut self,
-        io: &mut Io<'_, H, L>,
-        id: FlowId,
-    ) {
-        let Some(tcp) = self.tcp(id) else { return };
-        let silent = tcp.connection.is_done_with_host();
-        let reset = tcp.connection.abort();
-        let Some(key) = self.end_tcp(io, id, HostEnd::Reset) else { return };
-        if silent {
-            return;
-        }
-        let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
-        self.stats.counters.tcp_resets_out += u64::from(sent);
-    }
-}
-
-/// What to promise if the host has `room`: a segment at least, as long as the pool has `reserve`
-/// for what the host does not take of it. A host need not say that it has more room before it was
-/// full, so that with a window of less than a segment the guest would only go on at its next
-/// probe. One that has next to none will say so.
-const fn at_least_a_segment(room: u32, segment: u32, reserve: usize) -> u32 {
-    if room < segment && room >= segment / 8 && reserve >= segment as usize {
-        segment
-    } else {
-        room
     }
 }
 

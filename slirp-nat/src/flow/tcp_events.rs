@@ -3,7 +3,8 @@
 use ipstack::tcp::TimerOutcome;
 
 use super::icmp_error::quote_tcp;
-use super::tcp::{HostEnd, total_len};
+use super::tcp::total_len;
+use super::tcp_end::HostEnd;
 use super::verdict::{Verdict, verdict};
 use super::{Body, CLOCK_JUMP};
 use crate::fmt::debug;

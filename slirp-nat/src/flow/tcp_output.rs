@@ -6,7 +6,8 @@ use ipstack::wire::tcp::TcpFlags;
 
 use super::{Body, FlowKey};
 use crate::egress::{Egress, TCP_PAYLOAD, TcpFrame, commit, segmentation};
-use crate::flow::tcp::{HostEnd, IP_AND_TCP};
+use crate::flow::tcp::IP_AND_TCP;
+use crate::flow::tcp_end::HostEnd;
 use crate::host::{FlowId, Host, HostError, Peek, Token};
 use crate::link::{Link, Room};
 use crate::nat::{Core, Io, Visit};

@@ -1,0 +1,56 @@
+//! The window that a TCP flow offers to the guest.
+
+use super::Body;
+use crate::host::{FlowId, Host};
+use crate::link::Link;
+use crate::nat::{Core, Io};
+
+/// The window of a new flow, before it has shown that it moves data.
+pub(super) const INITIAL_WINDOW: u32 = 65_535;
+
+impl Core<'_> {
+    /// Offers the guest what the host takes for certain, and no more than the link can queue.
+    pub(crate) fn promise_window<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let segment = u32::from(self.limits().mss);
+        let reserve = self.share.of(self.pool.room());
+        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        let room = io.host.send_room(token).saturating_sub(tcp.parked.len());
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let reserve = if tcp.parked.is_empty() { reserve } else { 0 };
+        tcp.connection.promise(at_least_a_segment(room, segment, reserve).min(share));
+        if room < share && tcp.connection.stays_receive_limited() {
+            io.host.arm_write(token);
+        }
+    }
+
+    /// The first window of a flow, which has not shown yet that it moves data.
+    pub(crate) fn promise_first_window<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        let room = u32::try_from(io.host.send_room(token)).unwrap_or(u32::MAX);
+        tcp.connection.promise(room.min(share).min(INITIAL_WINDOW));
+    }
+}
+
+/// What to promise if the host has `room`: a segment at least, as long as the pool has `reserve`
+/// for what the host does not take of it. A host need not say that it has more room before it was
+/// full, so that with a window of less than a segment the guest would only go on at its next
+/// probe. One that has next to none will say so.
+const fn at_least_a_segment(room: u32, segment: u32, reserve: usize) -> u32 {
+    if room < segment && room >= segment / 8 && reserve >= segment as usize {
+        segment
+    } else {
+        room
+    }
+}
