@@ -15,8 +15,8 @@ impl Connection {
     /// timer, and in that time nothing better came: what is promised now, be it less than a segment
     /// or than half of what was promised once, is then the measure of what is worthwhile.
     pub(super) const fn note_window_probe(&mut self) {
-        let offered = self.receive_window() >> self.window_shift();
-        if offered == 0 && self.rcv_limit > 0 {
+        let shift = self.window_shift();
+        if self.receive_window() >> shift == 0 && self.rcv_limit >> shift > 0 {
             self.rcv_limit_max = self.rcv_limit;
         }
     }
@@ -27,18 +27,22 @@ impl Connection {
         self.rcv_adv.since(self.rcv_nxt)
     }
 
-    /// Whether the guest may send no more than half of what it could at best, so that it is time
-    /// to look for more room. A closed window is always limited.
+    /// Whether the guest may send no more than half of what it could at best, or less than a
+    /// segment, so that it is time to look for more room.
     #[must_use]
     pub fn is_receive_limited(&self) -> bool {
-        self.receive_window() <= self.most_promised() / 2
+        self.is_little(self.receive_window())
     }
 
     /// Whether that will still be so after the next segment to the guest.
     #[must_use]
     pub fn stays_receive_limited(&self) -> bool {
         let window = if self.is_worthwhile() { self.rcv_limit } else { self.receive_window() };
-        window <= self.most_promised() / 2
+        self.is_little(window)
+    }
+
+    fn is_little(&self, window: u32) -> bool {
+        window < u32::from(self.offered_mss) || window <= self.most_promised() / 2
     }
 
     /// Whether the guest is to be told that there is room again. It is told when its window has

@@ -1,7 +1,7 @@
 //! The window that a TCP flow offers to the guest.
 
 use super::Body;
-use crate::host::{FlowId, Host};
+use crate::host::{FlowId, Host, Token};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 
@@ -15,18 +15,30 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         id: FlowId,
     ) {
+        if let Some(token) = self.promise_room(io, id) {
+            io.host.arm_write(token);
+            // Of room that came before that, no event will tell.
+            self.promise_room(io, id);
+        }
+    }
+
+    /// Promises the room that there is now; returns the host's token if the guest is to wait for
+    /// more.
+    fn promise_room<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) -> Option<Token> {
         let segment = u32::from(self.limits().mss);
         let reserve = self.share.of(self.pool.room());
         let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
-        let Some(flow) = self.table.get_mut(id) else { return };
-        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        let flow = self.table.get_mut(id)?;
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return None };
         let room = io.host.send_room(token).saturating_sub(tcp.parked.len());
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let reserve = if tcp.parked.is_empty() { reserve } else { 0 };
         tcp.connection.promise(at_least_a_segment(room, segment, reserve).min(share));
-        if room < share && tcp.connection.stays_receive_limited() {
-            io.host.arm_write(token);
-        }
+        (room < share && tcp.connection.stays_receive_limited()).then_some(token)
     }
 
     /// The first window of a flow, which has not shown yet that it moves data.

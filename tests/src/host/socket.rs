@@ -98,6 +98,8 @@ pub(super) struct Stream {
     /// What the next sends take at most, whatever the room.
     pub(super) short_writes: VecDeque<usize>,
     pub(super) write_armed: bool,
+    /// Room that comes just before the NAT asks to be told of it.
+    pub(super) room_when_armed: Option<usize>,
     pub(super) write_shut: bool,
 }
 
@@ -117,6 +119,7 @@ impl Stream {
             room: None,
             short_writes: VecDeque::new(),
             write_armed: false,
+            room_when_armed: None,
             write_shut: false,
         }
     }

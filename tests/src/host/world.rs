@@ -107,6 +107,11 @@ impl World {
         }
     }
 
+    /// Gives room just before the NAT next asks to be told of it, so that no event does.
+    pub fn race_for_room(&mut self, token: Token, room: usize) {
+        self.stream(token).room_when_armed = Some(room);
+    }
+
     /// The next sends take no more than these, whatever room the host has promised.
     pub fn take_short(&mut self, token: Token, limits: &[usize]) {
         self.stream(token).short_writes.extend(limits);
@@ -484,7 +489,11 @@ impl PushHost for World {
     }
 
     fn arm_write(&mut self, token: Token) {
-        self.stream(token).write_armed = true;
+        let stream = self.stream(token);
+        match stream.room_when_armed.take() {
+            Some(room) => stream.room = Some(room),
+            None => stream.write_armed = true,
+        }
     }
 
     fn shutdown_write(&mut self, token: Token) {

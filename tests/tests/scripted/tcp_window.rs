@@ -119,6 +119,22 @@ on_both_hosts! {
         assert!(lab.world().sent(stream)[100..] == data[..], "the bytes sent");
     }
 
+    /// A server may read between the moment at which the NAT has found no room and the one at which
+    /// it asks to be told. No event comes then, and the guest has its window nevertheless.
+    fn room_that_comes_before_it_is_asked_for_is_found(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        guest.send(&mut lab, &pattern(1460));
+        let left = usize::from(lab.take_one_tcp().window);
+        lab.world().set_room(stream, left);
+        lab.world().race_for_room(stream, 60_000);
+        guest.send(&mut lab, &pattern(left));
+        let ack = lab.take_tcp().pop().expect("an ACK");
+        assert_eq!(ack.ack, guest.snd_nxt);
+        assert!(ack.window >= 1460, "window {}", ack.window);
+    }
+
     /// A kernel says that it has more room only after it was two thirds full. As long as the pool
     /// can hold what the host does not take, the guest may send one segment: for less than that it
     /// would wait until its persist timer asks.

@@ -222,6 +222,27 @@ fn a_window_used_up_to_its_last_byte_is_limited() {
     assert!(lab.connection.stays_receive_limited(), "and waited for");
 }
 
+/// Less than one unit of a scaled window cannot be said. Probes while there is no more than that
+/// must not make it the measure: the guest would be told of no room ever after.
+#[test]
+fn room_is_looked_for_after_probes_of_a_window_that_cannot_be_said() {
+    for crumbs in [60, 500] {
+        let limits = Limits { window_scale: 7, ..ETHERNET };
+        let mut lab = Lab::established("S 0 win 8000 mss 1000 ws 0", ACK, &limits);
+        lab.connection.promise(0);
+        lab.exchange("A 1+8000 ack 1 win 8000", &["A 1 ack 8001 win 0"]);
+        lab.connection.promise(crumbs);
+        for _ in 0..2 {
+            lab.wait(200);
+            lab.guest("A 8000 ack 1 win 8000");
+            let _answer = lab.output();
+        }
+        assert!(lab.connection.is_receive_limited(), "{crumbs}");
+        lab.connection.promise(8000);
+        assert!(lab.connection.owes_window_update(), "{crumbs}");
+    }
+}
+
 #[test]
 fn a_probe_of_a_window_that_stays_closed_is_answered() {
     let mut lab = full();
