@@ -100,8 +100,8 @@ pub struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// A pool of as many whole blocks as `memory` holds, up to 4 GiB; none is allowed. What the memory contains
-    /// does not matter.
+    /// A pool of as many whole blocks as `memory` holds, up to 4 GiB; none is allowed. What the
+    /// memory contains does not matter.
     pub fn new(memory: impl Into<ManagedSlice<'a, u8>>) -> Self {
         let memory = memory.into();
         let blocks = u32::try_from(memory.len() / BLOCK_LEN).unwrap_or(u32::MAX).min(MAX_BLOCKS);

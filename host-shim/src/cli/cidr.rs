@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use core::str::FromStr;
 
-use crate::netns::Addresses;
+use crate::netns::{Addresses, netmask};
 
 /// Offsets from the network's own address, as libslirp and slirp4netns have them.
 const GATEWAY: u32 = 2;
@@ -61,19 +61,12 @@ impl Cidr {
 
     /// Whether `address` lies in it.
     pub(crate) const fn contains(self, address: Ipv4Addr) -> bool {
-        address.to_bits() & mask(self.prefix_len) == self.network.to_bits()
+        address.to_bits() & netmask(self.prefix_len) == self.network.to_bits()
     }
 
     const fn nth(self, offset: u32) -> Ipv4Addr {
         // The network has no host bits, so that nothing can carry.
         Ipv4Addr::from_bits(self.network.to_bits() | offset)
-    }
-}
-
-const fn mask(prefix_len: u8) -> u32 {
-    match u32::MAX.checked_shl(32_u32.saturating_sub(prefix_len as u32)) {
-        Some(mask) => mask,
-        None => 0,
     }
 }
 
@@ -90,7 +83,7 @@ impl FromStr for Cidr {
                 "the prefix must be {MIN_PREFIX} to {MAX_PREFIX}: a network has to hold the address .{GUEST}"
             ));
         }
-        let network = Ipv4Addr::from_bits(address.to_bits() & mask(prefix_len));
+        let network = Ipv4Addr::from_bits(address.to_bits() & netmask(prefix_len));
         if network != address {
             return Err(format!(
                 "{address} is not the start of a network: give {network}/{prefix_len}"
@@ -137,7 +130,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_accepted_makes_a_valid_configuration(bits: u32, prefix in 0_u8..40) {
-            let text = format!("{}/{prefix}", Ipv4Addr::from_bits(bits & mask(prefix.min(32))));
+            let text = format!("{}/{prefix}", Ipv4Addr::from_bits(bits & netmask(prefix.min(32))));
             if let Ok(cidr) = text.parse::<Cidr>() {
                 let mut config = slirp_nat::Config::default();
                 config.network = cidr.network();

@@ -174,8 +174,11 @@ impl Control {
 }
 
 /// The mask of a prefix, as a number.
-fn netmask(prefix_len: u8) -> u32 {
-    u32::MAX.checked_shl(32_u32.saturating_sub(prefix_len.into())).unwrap_or(0)
+pub(crate) const fn netmask(prefix_len: u8) -> u32 {
+    match u32::MAX.checked_shl(32_u32.saturating_sub(prefix_len as u32)) {
+        Some(mask) => mask,
+        None => 0,
+    }
 }
 
 /// An IPv4 socket address without a port, in the general form.

@@ -25,7 +25,7 @@ use nix::errno::Errno;
 
 pub(crate) use fresh::Fresh;
 pub(crate) use idmap::IdMap;
-pub(crate) use interface::InterfaceName;
+pub(crate) use interface::{InterfaceName, netmask};
 pub(crate) use join::Target;
 
 /// Frames that a tap of ours queues for the program. The kernel's default, 500, overflows when a

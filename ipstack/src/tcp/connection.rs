@@ -5,6 +5,7 @@ use super::rtt::RttEstimator;
 use super::timer::{CONNECT_TIMEOUT, Timer};
 use super::{SegmentIn, SeqNumber};
 use crate::Instant;
+use crate::wire::tcp_options::MAX_WINDOW_SCALE;
 
 /// The smallest segment size honoured: what an MTU of 68 leaves (RFC 791 3.2).
 pub const MIN_MSS: u16 = 28;
@@ -210,7 +211,7 @@ impl Connection {
             mss,
             offered_mss: mss,
             snd_shift: 0,
-            rcv_shift: limits.window_scale.min(14),
+            rcv_shift: limits.window_scale.min(MAX_WINDOW_SCALE),
             retries: 0,
             backoffs: 0,
             duplicates_owed: 0,
@@ -227,7 +228,7 @@ impl Connection {
         self.flags.mss_option |= syn.mss.is_some();
         match syn.window_scale {
             Some(shift) => {
-                self.snd_shift = shift.min(14);
+                self.snd_shift = shift.min(MAX_WINDOW_SCALE);
                 self.flags.scaling = true;
             }
             None => {

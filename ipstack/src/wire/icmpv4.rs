@@ -65,7 +65,8 @@ pub enum Icmpv4Kind {
         /// packet, 0 from routers that do not say (RFC 1191 4).
         next_hop_mtu: u16,
     },
-    /// The quoted packet, or a fragment of it, was too long on its way.
+    /// The quoted packet, or a fragment of it, took too long: its TTL or its time for reassembly is
+    /// over.
     TimeExceeded {
         /// [`CODE_TTL_EXCEEDED`] or [`CODE_REASSEMBLY_TIME_EXCEEDED`].
         code: u8,
@@ -202,7 +203,7 @@ pub enum Icmpv4Error {
         /// packet, else 0.
         next_hop_mtu: u16,
     },
-    /// The packet, or a fragment of it, was too long on its way.
+    /// The packet, or a fragment of it, took too long: its TTL or its time for reassembly is over.
     TimeExceeded {
         /// [`CODE_TTL_EXCEEDED`] or [`CODE_REASSEMBLY_TIME_EXCEEDED`].
         code: u8,

@@ -22,27 +22,28 @@ pub(crate) const TCP_PAYLOAD: usize = IP_PAYLOAD + tcp::HEADER_LEN;
 const SYN_FRAME: usize = TCP_PAYLOAD + 8;
 
 impl Egress<'_> {
-    /// Sends a TCP segment without data that belongs to no flow.
-    pub(crate) fn reply_tcp<L: Link + ?Sized>(
+    /// Sends a reset that belongs to no flow, or to one that is over.
+    pub(crate) fn reply_reset<L: Link + ?Sized>(
         &mut self,
         config: &Config,
         stats: &mut Stats,
         link: &mut L,
         key: &FlowKey,
-        segment: &SegmentOut,
-    ) -> bool {
+        reset: &SegmentOut,
+    ) {
         let (source, destination) = (key.remote.ipv4(), key.guest.ipv4());
         let header = Ipv4Header {
             dont_fragment: true,
             ..Ipv4Header::new(IpProtocol::Tcp, source, destination)
         };
-        let tcp = tcp_header(key, segment);
+        let tcp = tcp_header(key, reset);
         let length = tcp.header_len();
-        self.reply_ip(config, stats, link, (header, None), length, |payload| {
+        let sent = self.reply_ip(config, stats, link, (header, None), length, |payload| {
             if tcp.emit(payload).is_some() {
                 let _ = tcp::write_checksum(payload, IpAddr::V4(source), IpAddr::V4(destination));
             }
-        })
+        });
+        stats.counters.tcp_resets_out += u64::from(sent);
     }
 
     /// Whether a TCP segment without data can be sent now.

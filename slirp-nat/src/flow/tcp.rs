@@ -5,6 +5,7 @@ use ipstack::pool::Parked;
 use ipstack::tcp::{
     Connection, Event, Fate, Limits, SegmentIn, initial_sequence_number, reset_reply,
 };
+use ipstack::wire::dns;
 use ipstack::wire::tcp::TcpFlags;
 
 use super::tcp_end::HostEnd;
@@ -77,8 +78,7 @@ impl Core<'_> {
         segment: &SegmentIn<'_>,
     ) {
         if let Some(reset) = reset_reply(segment) {
-            let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, key, &reset);
-            self.stats.counters.tcp_resets_out += u64::from(sent);
+            self.egress.reply_reset(&self.config, &mut self.stats, io.link, key, &reset);
         }
     }
 
@@ -141,7 +141,7 @@ impl Core<'_> {
         key: &FlowKey,
     ) -> Result<core::net::SocketAddr, NoRoute> {
         let (address, port) = (key.remote.ipv4(), key.remote.port);
-        if address == self.config.dns && port == super::udp::DNS_PORT {
+        if address == self.config.dns && port == dns::PORT {
             let first = self.config.resolvers.first().copied();
             return first.ok_or(NoRoute::Error(HostError::Refused));
         }

@@ -89,7 +89,6 @@ impl Core<'_> {
         if silent {
             return;
         }
-        let sent = self.egress.reply_tcp(&self.config, &mut self.stats, io.link, &key, &reset);
-        self.stats.counters.tcp_resets_out += u64::from(sent);
+        self.egress.reply_reset(&self.config, &mut self.stats, io.link, &key, &reset);
     }
 }

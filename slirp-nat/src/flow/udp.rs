@@ -4,8 +4,8 @@ use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
 use ipstack::Instant;
-use ipstack::wire::UdpDatagram;
 use ipstack::wire::icmpv4::Icmpv4Error;
+use ipstack::wire::{self, UdpDatagram};
 
 use super::verdict::{Verdict, verdict};
 use super::{Body, CLOCK_JUMP, Class, DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
@@ -17,9 +17,6 @@ use crate::nat::{Core, Io};
 use crate::policy::{NoRoute, translate_out};
 use crate::service::dns;
 use crate::stats::DropReason;
-
-/// The port of name servers.
-pub(crate) const DNS_PORT: u16 = 53;
 
 /// How long a flow lives without a reply, and with one (passt bug 197). RFC 4787 4.3 asks for two
 /// minutes at least; one that nobody answers ends sooner, or a scan of ports would fill the table.
@@ -76,7 +73,7 @@ impl Core<'_> {
         let remote = Endpoint::v4(packet.destination, datagram.destination_port());
         let outgoing = Outgoing { packet, data: datagram.payload() };
         let full = FlowKey { guest, remote, kind: FlowKind::Udp };
-        if packet.destination == self.config.dns && remote.port == DNS_PORT {
+        if packet.destination == self.config.dns && remote.port == wire::dns::PORT {
             return self.on_guest_query(io, &full, &outgoing);
         }
         if let Some(id) = self.table.find(&full)
@@ -317,7 +314,7 @@ impl Core<'_> {
         let icmp = match verdict(error) {
             Verdict::Silence => return,
             Verdict::Refuse => Icmpv4Error::DestinationUnreachable {
-                code: ipstack::wire::icmpv4::CODE_PORT_UNREACHABLE,
+                code: wire::icmpv4::CODE_PORT_UNREACHABLE,
                 next_hop_mtu: 0,
             },
             Verdict::Icmp(icmp) => icmp,

@@ -44,8 +44,6 @@ pub(crate) struct Reply {
     /// Bytes of UDP payload.
     pub(crate) len: usize,
     pub(crate) delivery: Delivery,
-    /// The address that the client has from now on, if the reply gave it one for good.
-    pub(crate) bound: Option<Ipv4Addr>,
 }
 
 /// Where a reply goes (RFC 2131 4.1).
@@ -91,7 +89,7 @@ pub(crate) fn respond(
     let limit = request.reply_limit(config).min(out.len());
     let out = out.get_mut(..limit).unwrap_or_default();
     let len = request.write(config, answer, out).map_err(|_| DhcpIgnore::NoBuffer)?;
-    Ok(Some(Reply { len, delivery: request.delivery(config, answer), bound: answer.bound() }))
+    Ok(Some(Reply { len, delivery: request.delivery(config, answer) }))
 }
 
 #[derive(Clone, Copy)]
@@ -125,15 +123,6 @@ impl Answer {
     /// Whether lease times belong in it (RFC 2131 table 3).
     const fn is_lease(self) -> bool {
         matches!(self, Self::Offer(_) | Self::Ack(_))
-    }
-
-    fn bound(self) -> Option<Ipv4Addr> {
-        match self {
-            Self::Ack(address) | Self::Boot(address) => {
-                Some(address).filter(|address| !address.is_unspecified())
-            }
-            Self::Offer(_) | Self::Inform | Self::Nak(_) => None,
-        }
     }
 }
 

@@ -209,8 +209,10 @@ on_both_hosts! {
         lab.world().sends(stream, &data);
         assert_eq!(guest.receive(&mut lab, data.len()), data);
         assert_eq!(lab.world().unconsumed(stream), 0);
-        assert_eq!(lab.counters().tcp_timeouts, 0);
-        assert_eq!(lab.counters().tcp_bytes_retransmitted, 0);
+        let counters = lab.counters();
+        assert_eq!((counters.tcp_timeouts, counters.tcp_bytes_retransmitted), (0, 0));
+        assert_eq!((counters.tcp_bytes_out, counters.tcp_acks_out), (1_000_000, 1), "one SYN-ACK");
+        assert_eq!(counters.frames_out, counters.tcp_segments_out + counters.tcp_acks_out);
     }
 
     /// The same for an upload: every batch is acknowledged as it is handed over.

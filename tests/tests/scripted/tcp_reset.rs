@@ -150,6 +150,7 @@ on_both_hosts! {
         lab.input(&stray.segment().flags(RST).frame());
         lab.expect_nothing();
         assert_eq!(lab.world().connects(), 0);
+        assert_eq!((lab.dropped(DropReason::TcpNoFlow), lab.counters().tcp_resets_out), (2, 1));
     }
 
     /// podman #22146: segments with none of ACK, SYN and RST reset connections.

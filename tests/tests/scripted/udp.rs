@@ -126,6 +126,9 @@ on_both_hosts! {
         assert_ne!(first, second);
         reply(&mut lab, second, PEER, b"c");
         assert_eq!(lab.take_one_udp().data, b"c");
+        let counters = lab.counters();
+        assert_eq!((counters.flows_created, counters.flows_expired), (2, 1));
+        assert_eq!((counters.datagrams_in, counters.datagrams_out), (2, 1));
     }
 
     /// libslirp: a flow made before the first poll had no time to live. Its lifetime starts at
@@ -320,6 +323,7 @@ on_both_hosts! {
         assert_eq!((icmp.kind, icmp.code), (11, 0));
         assert_eq!(packet.ip().map(|ip| ip.src), Some(GATEWAY));
         assert_quotes(&icmp.data, 6000, PEER);
+        assert_eq!(lab.dropped(DropReason::TtlExceeded), 1);
     }
 
     /// ECN bits pass both ways (RFC 3168).

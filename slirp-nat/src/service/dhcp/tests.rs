@@ -140,14 +140,14 @@ impl Server {
     fn bind(&mut self, mac: MacAddr) -> Ipv4Addr {
         let address = self.offered(&Message::discover(mac));
         let answer = self.ask(&Message::select(mac, address));
-        assert_eq!((answer.kind(), answer.reply.bound), (Some(MessageType::Ack), Some(address)));
+        assert_eq!((answer.kind(), answer.bound()), (Some(MessageType::Ack), Some(address)));
         address
     }
 
     fn refuses(&mut self, message: &Message) -> bool {
         let answer = self.ask(message);
         let refused = answer.kind() == Some(MessageType::Nak);
-        assert_ne!(refused, answer.reply.bound.is_some());
+        assert_ne!(refused, answer.bound().is_some());
         refused
     }
 
@@ -172,6 +172,12 @@ impl Answered {
 
     fn kind(&self) -> Option<MessageType> {
         self.message().message_type()
+    }
+
+    /// The address that the client has from now on, if the reply gave it one for good.
+    fn bound(&self) -> Option<Ipv4Addr> {
+        let for_good = matches!(self.kind(), None | Some(MessageType::Ack));
+        Some(self.message().yiaddr()).filter(|address| for_good && !address.is_unspecified())
     }
 
     fn codes(&self) -> Vec<u8> {

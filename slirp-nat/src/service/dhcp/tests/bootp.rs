@@ -11,7 +11,7 @@ fn a_bootp_request_of_any_size_gets_an_address() {
         request.0.extend(vendor);
         let answer = server.ask(&request);
         assert_eq!(answer.message().yiaddr(), net(15));
-        assert_eq!(answer.reply.bound, Some(net(15)));
+        assert_eq!(answer.bound(), Some(net(15)));
         assert_eq!(server.guest(), Some(net(15)));
     }
 }
@@ -57,6 +57,6 @@ fn a_client_that_has_an_address_gets_the_parameters_there() {
     let answer = server.ask(&Message::bootp(MAC).ciaddr(net(100)));
     assert_eq!((answer.message().ciaddr(), answer.message().yiaddr()), (net(100), NONE));
     assert_eq!(answer.reply.delivery.destination_ip, net(100));
-    assert_eq!(answer.reply.bound, None);
+    assert_eq!(answer.bound(), None);
     assert_eq!(server.leases, [Lease::EMPTY]);
 }

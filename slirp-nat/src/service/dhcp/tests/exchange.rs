@@ -39,11 +39,12 @@ fn udhcpc_gets_the_first_lease_byte_for_byte() {
     assert_eq!(offer.bytes, udhcpc_reply(2));
     let to_client =
         Delivery { destination_ip: net(15), destination_mac: Some(MAC), port: CLIENT_PORT };
-    assert_eq!(offer.reply, Reply { len: 300, delivery: to_client, bound: None });
+    assert_eq!(offer.reply, Reply { len: 300, delivery: to_client });
     assert_eq!(server.guest(), None);
     let ack = server.ask(&udhcpc(3, &[50, 4, 10, 0, 2, 15, 54, 4, 10, 0, 2, 2]));
     assert_eq!(ack.bytes, udhcpc_reply(5));
-    assert_eq!(ack.reply, Reply { len: 300, delivery: to_client, bound: Some(net(15)) });
+    assert_eq!(ack.reply, Reply { len: 300, delivery: to_client });
+    assert_eq!(ack.bound(), Some(net(15)));
     assert_eq!(server.guest(), Some(net(15)));
 }
 
@@ -115,7 +116,7 @@ fn inform_is_answered_without_a_lease() {
     assert_eq!(ack.codes(), [53, 54, 1, 3, 6, 26]);
     assert_eq!((ack.message().ciaddr(), ack.message().yiaddr()), (net(100), NONE));
     assert_eq!(ack.reply.delivery.destination_ip, net(100));
-    assert_eq!(ack.reply.bound, None);
+    assert_eq!(ack.bound(), None);
     let asked = Message::new(MAC, MessageType::Inform).ciaddr(net(100)).option(55, &[51, 58, 59]);
     assert_eq!(server.ask(&asked).codes(), [53, 54, 1, 3, 6, 26]);
     assert!(server.leases.iter().all(|lease| *lease == Lease::EMPTY));

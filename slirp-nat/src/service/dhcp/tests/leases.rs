@@ -57,7 +57,7 @@ fn a_lease_ends_after_a_day_unless_renewed() {
     let mut server = Server::new(1);
     server.bind(mac(1));
     server.wait(43_200);
-    assert_eq!(server.ask(&Message::renew(mac(1), net(15))).reply.bound, Some(net(15)));
+    assert_eq!(server.ask(&Message::renew(mac(1), net(15))).bound(), Some(net(15)));
     server.wait(86_399);
     assert_eq!(server.respond(&Message::discover(mac(2))).err(), Some(DhcpIgnore::NoLease));
     server.wait(1);
@@ -111,14 +111,14 @@ fn a_rebooting_client_is_confirmed_refused_or_left_alone() {
     assert!(server.refuses(&Message::reboot(mac(1), Ipv4Addr::new(192, 168, 1, 5))), "wrong net");
     server.bind(mac(1));
     assert!(server.refuses(&Message::reboot(mac(1), net(16))), "wrong address");
-    assert_eq!(server.ask(&Message::reboot(mac(1), net(15))).reply.bound, Some(net(15)));
+    assert_eq!(server.ask(&Message::reboot(mac(1), net(15))).bound(), Some(net(15)));
 }
 
 /// The NAT may have been started anew under a guest that has its lease.
 #[test]
 fn a_renewal_without_a_record_is_granted_if_the_address_is_free() {
     let mut server = Server::new(4);
-    assert_eq!(server.ask(&Message::renew(mac(1), net(17))).reply.bound, Some(net(17)));
+    assert_eq!(server.ask(&Message::renew(mac(1), net(17))).bound(), Some(net(17)));
     assert!(server.refuses(&Message::renew(mac(2), net(17))));
     assert!(server.refuses(&Message::renew(mac(2), net(19))));
     assert!(server.refuses(&Message::renew(mac(1), net(16))));
@@ -213,5 +213,5 @@ fn a_clock_that_goes_back_harms_no_lease() {
     server.bind(mac(1));
     server.now = Instant::ZERO;
     assert_eq!(server.respond(&Message::discover(mac(2))).err(), Some(DhcpIgnore::NoLease));
-    assert_eq!(server.ask(&Message::renew(mac(1), net(15))).reply.bound, Some(net(15)));
+    assert_eq!(server.ask(&Message::renew(mac(1), net(15))).bound(), Some(net(15)));
 }
