@@ -188,7 +188,7 @@ impl core::fmt::Debug for Secret {
 ///
 /// | field | unit | when full |
 /// |---|---|---|
-/// | `flows` | flow | the oldest half-open connection, then the most idle UDP or ping flow, then the oldest TIME_WAIT goes; then new flows are refused |
+/// | `flows` | flow | of half-open connections and of UDP and ping flows, whichever are more, the oldest half-open or the most idle goes, then the oldest TIME_WAIT; then new flows are refused |
 /// | `buckets` | hash chain, as many as flows is good | – |
 /// | `permits` | permitted UDP remote, a multiple of 4; may be 0 with endpoint-independent filtering | the oldest of its set of four goes |
 /// | `fragments`, `fragment_memory` | datagram in reassembly, and bytes shared evenly by them; may be 0 | the oldest goes |

@@ -6,7 +6,7 @@ use super::Flow;
 /// Position in the table plus one; 0 is nowhere.
 pub(super) type Index = u32;
 
-/// What an entry may be evicted as, in that order. Established connections are in no class.
+/// What an entry may be evicted as. Established connections are in no class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     HalfOpen,
@@ -16,8 +16,6 @@ pub(crate) enum Class {
 
 impl Class {
     pub(super) const COUNT: usize = 3;
-    pub(super) const EVICTION_ORDER: [Self; Self::COUNT] =
-        [Self::HalfOpen, Self::Datagram, Self::TimeWait];
 }
 
 /// A doubly linked list, oldest first. One field of [`Pair`] in each entry belongs to it.

@@ -236,9 +236,17 @@ impl<'a> FlowTable<'a> {
         self.free != 0 || (self.high_water as usize) < self.flows.len()
     }
 
-    /// The flow to be evicted next.
+    /// The flow to be evicted next: of half-open connections and datagram flows whichever are
+    /// more lose their oldest, so that a flood of one kind pushes out none of the other; then
+    /// those in TIME-WAIT.
     pub(crate) fn victim(&self) -> Option<FlowId> {
-        Class::EVICTION_ORDER.iter().find_map(|class| self.oldest(*class))
+        let count = |class| self.classes.get(class as usize).map_or(0, List::len);
+        let most = if count(Class::Datagram) > count(Class::HalfOpen) {
+            Class::Datagram
+        } else {
+            Class::HalfOpen
+        };
+        self.oldest(most).or_else(|| self.oldest(Class::TimeWait))
     }
 
     /// The oldest flow in TIME-WAIT, if those take up more than half of the table. They are kept

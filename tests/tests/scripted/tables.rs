@@ -40,8 +40,8 @@ fn is_half_open(lab: &mut Lab, port: u16) -> bool {
 }
 
 on_both_hosts! {
-    /// A full table gives up half-open connections first, then idle UDP, then TIME_WAIT, and then
-    /// refuses with RST.
+    /// A full table gives up half-open connections or idle UDP, whichever are more, then TIME_WAIT,
+    /// and then refuses with RST.
     fn the_order_of_eviction(kind) {
         let mut lab = Lab::with(kind, |setup| setup.flows = 4);
         time_wait(&mut lab, 4000);
@@ -115,6 +115,22 @@ on_both_hosts! {
         assert!(lab.world().open_sockets() <= 8);
         guest.send(&mut lab, b"alive");
         assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt);
+    }
+
+    /// Nor does it push out connections that are still being made: a guest busy with UDP or pings
+    /// can open new ones.
+    fn a_udp_flood_leaves_new_connections_alone(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.flows = 8);
+        lab.world().on_connect(SERVER, Connect::Pending);
+        let guest = TcpGuest::new(4000, SERVER);
+        lab.exchange(&[guest.syn(Some(1460)).frame()]);
+        for port in 6000..6100 {
+            lab.exchange(&[build::udp(port, (*OTHER.ip(), 7), b"x")]);
+        }
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().complete(stream, Ok(()));
+        lab.settle();
+        assert!(lab.take_one_tcp().is_syn_ack());
     }
 
     /// Permitted remotes are bounded, too: the latest ones may answer.

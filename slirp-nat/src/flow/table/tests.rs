@@ -167,7 +167,9 @@ impl<'m> Model<'m> {
                 assert_eq!(promised, None);
                 return assert!(self.classes.iter().all(VecDeque::is_empty));
             };
-            let oldest = self.classes.iter().find_map(|list| list.front().copied()).unwrap();
+            let [half_open, datagram, time_wait] = &self.classes;
+            let most = if datagram.len() > half_open.len() { datagram } else { half_open };
+            let oldest = *most.front().or_else(|| time_wait.front()).unwrap();
             assert_eq!(victim, self.id(oldest));
             self.table.remove(victim).unwrap();
             self.forget(oldest);
@@ -262,6 +264,22 @@ fn half_open_goes_before_datagram_before_time_wait_and_never_the_established() {
     }
     assert_eq!(table.victim(), None);
     assert!(table.get(ids[2]).is_some());
+}
+
+#[test]
+fn the_kind_of_which_there_are_more_is_evicted() {
+    let mut memory = Memory::new(5);
+    let mut table = memory.table();
+    let classes = [Class::HalfOpen, Class::Datagram, Class::Datagram, Class::Datagram];
+    let ids: Vec<FlowId> =
+        (0..4).map(|number| table.insert(key(number), body(0)).unwrap()).collect();
+    for (id, class) in ids.iter().zip(classes) {
+        table.classify(*id, Some(class));
+    }
+    for expected in [ids[1], ids[2], ids[0], ids[3]] {
+        assert_eq!(table.victim(), Some(expected));
+        table.remove(expected);
+    }
 }
 
 #[test]
