@@ -121,7 +121,7 @@ impl Datagram {
             &gathered[..1]
         };
         if let (Some(raw), Some(first)) = (&mut self.raw, slices.first()) {
-            raw.sent(first);
+            calls.option += u64::from(raw.sends(&self.fd, self.ipv6, first));
         }
         // An error that an earlier datagram met is reported once by the next call, whatever it
         // is; its details are in the error queue.

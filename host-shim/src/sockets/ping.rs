@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketType, ipproto};
 
-use super::options::{self, IcmpFilter};
+use super::options::{self, IcmpFilter, instruction};
 
 const ECHO_REPLY: u8 = 0;
 const ECHO_REPLY_V6: u8 = 129;
@@ -36,6 +36,31 @@ pub(super) fn let_only_replies_in(fd: &OwnedFd, ipv6: bool) {
     }
 }
 
+/// Asks the kernel to keep replies to all others out of a raw socket, which would else hear each:
+/// with many flows that ping, each reply would be read as often as there are flows.
+/// [`RawPing::accept`] does not rely on it.
+fn let_only_own_replies_in(fd: &OwnedFd, ipv6: bool, identifier: [u8; 2]) {
+    let identifier = u32::from(u16::from_be_bytes(identifier));
+    let load = if ipv6 {
+        // No IP header comes before the message.
+        [instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 0, 4); 2]
+    } else {
+        [
+            instruction(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
+            instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, 0, 4),
+        ]
+    };
+    let [first, second] = load;
+    let mut program = [
+        first,
+        second,
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, identifier),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+    ];
+    let _ = options::attach_filter(fd, &mut program);
+}
+
 /// Tells the replies to one flow's pings from all others that a raw socket hears.
 #[derive(Debug, Default)]
 pub(super) struct RawPing {
@@ -44,9 +69,15 @@ pub(super) struct RawPing {
 }
 
 impl RawPing {
-    /// Takes note of a request, given at least its 8-byte header.
-    pub(super) fn sent(&mut self, message: &[u8]) {
-        self.identifier = identifier(message).or(self.identifier);
+    /// Takes note of a request that is to go out by `fd`, given at least its 8-byte header.
+    /// Returns whether the socket had to be told.
+    pub(super) fn sends(&mut self, fd: &OwnedFd, ipv6: bool, message: &[u8]) -> bool {
+        let Some(new) = identifier(message).filter(|new| self.identifier != Some(*new)) else {
+            return false;
+        };
+        self.identifier = Some(new);
+        let_only_own_replies_in(fd, ipv6, new);
+        true
     }
 
     /// Moves the ICMP message of a received packet to the front of `buffer` and returns its

@@ -185,6 +185,32 @@ fn ping_answers_with_this_flows_identifier_only() {
     assert_eq!(receive(&mut host, second, 100), None, "another flow's reply");
 }
 
+/// With raw sockets each flow's would hear the replies to all, and a guest that pings a lot would
+/// make each reply cost as many reads as there are such flows.
+#[test]
+fn no_flow_reads_the_replies_to_others() {
+    const FLOWS: u16 = 20;
+    let mut host = host(PeekMode::Discard);
+    if !host.capabilities().ping {
+        return eprintln!("left out: this process may open neither ping nor raw sockets");
+    }
+    let remote = (Ipv4Addr::LOCALHOST, 0).into();
+    let tokens: Vec<_> = (0..FLOWS)
+        .map(|number| {
+            let flow = FlowId { slot: number.into(), generation: 0 };
+            let token = host.open_datagram(flow, DatagramKind::Ping, remote).unwrap();
+            let request = echo_request(0x4100 + number);
+            host.send_datagram(token, &DatagramMeta::new(remote), &[&request, b"payload"]).unwrap();
+            token
+        })
+        .collect();
+    for token in tokens {
+        assert!(receive(&mut host, token, 100).is_some(), "loopback answers at once");
+        assert_eq!(receive(&mut host, token, 100), None);
+    }
+    assert_eq!(host.calls().receive_datagram, 2 * u64::from(FLOWS));
+}
+
 /// An echo request with sequence number 1 and "payload" to follow.
 fn echo_request(identifier: u16) -> [u8; 8] {
     let mut message = [8, 0, 0, 0, 0, 0, 0, 1];
