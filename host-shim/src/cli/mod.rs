@@ -58,15 +58,20 @@ impl Failure {
                 ExitCode::SUCCESS
             }
             Self::Usage(line) | Self::Broken(line) => {
-                eprintln!("slirpkit: {line}");
+                complain(line);
                 ExitCode::from(2)
             }
             Self::Failed(line) => {
-                eprintln!("slirpkit: {line}");
+                complain(line);
                 ExitCode::FAILURE
             }
         }
     }
+}
+
+/// Says what is wrong, if there is somebody to hear it: the exit status has to come either way.
+fn complain(line: &str) {
+    let _ = io::stderr().write_all(format!("slirpkit: {line}\n").as_bytes());
 }
 
 impl From<netns::Error> for Failure {

@@ -2,10 +2,11 @@
 
 use core::ops::ControlFlow;
 use std::io;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
 
+use host_shim::link::LinkError;
 use host_shim::link::absent::AbsentLink;
 use host_shim::link::dgram::DgramLink;
 use host_shim::link::stream::StreamLink;
@@ -50,17 +51,22 @@ pub(crate) fn run(args: &Qemu) -> Result<ExitCode, Failure> {
         }
     };
     let mut session = setup.serve(wire, mtu)?;
-    listener.as_ref().map_or(Ok(()), |listener| session.watch(listener)).map_err(failed)?;
+    let mut door = listener.map(Door::new).transpose().map_err(failed)?;
+    door.as_ref().map_or(Ok(()), |door| session.watch(&door.listener)).map_err(failed)?;
     // The directories on the way to the socket, and to the peer's, may be another user's.
     sandbox::drop_rights(CapabilitySet::DAC_OVERRIDE);
     log::info!("give QEMU {}", options(path, args.dgram.as_deref()));
     session.announce()?;
-    session.run_until_asked_to_end(|session, event| match (event, &listener) {
-        (Event::LinkLost(error), _) => {
-            log::info!("{error}");
+    session.run_until_asked_to_end(|session, event| match (event, &mut door) {
+        (Event::LinkLost(LinkError::Closed), _) => {
+            log::info!("{}", LinkError::Closed);
             Ok(ControlFlow::Continue(()))
         }
-        (Event::Watched, Some(listener)) => accept(session, listener).map(ControlFlow::Continue),
+        (Event::LinkLost(error), _) => {
+            log::warn!("dropped the guest: {error}");
+            Ok(ControlFlow::Continue(()))
+        }
+        (Event::Watched, Some(door)) => accept(session, door).map(ControlFlow::Continue),
         _ => Ok(ControlFlow::Continue(())),
     })?;
     if args.common.stats {
@@ -69,10 +75,40 @@ pub(crate) fn run(args: &Qemu) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The way in for guests.
+struct Door {
+    listener: UnixListener,
+    /// Given up for a guest for whom there is no other descriptor: one that cannot be taken would
+    /// be announced without end.
+    spare: Option<UnixListener>,
+}
+
+impl Door {
+    fn new(listener: UnixListener) -> io::Result<Self> {
+        Ok(Self { spare: Some(listener.try_clone()?), listener })
+    }
+
+    fn accept(&mut self) -> io::Result<UnixStream> {
+        if self.spare.is_none() {
+            self.spare = self.listener.try_clone().ok();
+        }
+        let mut accepted = self.listener.accept();
+        if accepted.as_ref().is_err_and(is_starved) && self.spare.take().is_some() {
+            accepted = self.listener.accept();
+        }
+        accepted.map(|(socket, _)| socket)
+    }
+}
+
+/// Whether there was no descriptor left.
+fn is_starved(cause: &io::Error) -> bool {
+    matches!(cause.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// Takes a guest if there is none, else turns it away.
-fn accept(session: &mut Session, listener: &UnixListener) -> Result<(), Failure> {
-    let socket = match listener.accept() {
-        Ok((socket, _)) => socket,
+fn accept(session: &mut Session, door: &mut Door) -> Result<(), Failure> {
+    let socket = match door.accept() {
+        Ok(socket) => socket,
         Err(cause) => {
             log::debug!("nobody to accept: {cause}");
             return Ok(());

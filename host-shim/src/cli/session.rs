@@ -1,7 +1,7 @@
 //! A NAT in service, and what happens besides its traffic.
 
 use core::ops::ControlFlow;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 
 use host_shim::link::absent::AbsentLink;
@@ -38,6 +38,9 @@ pub(crate) struct Session {
     ends: Vec<(WatchId, OwnedFd)>,
     /// The capture, while there is no link.
     capture: Option<Capture>,
+    /// What takes the place of a link that is lost, made in time: there may be no descriptor left
+    /// then. `None` while it is in that place.
+    absent: Option<AbsentLink>,
     /// System calls of links that are gone.
     link_calls_before: u64,
 }
@@ -47,7 +50,7 @@ impl Session {
     /// the first guest, if there is none yet.
     ///
     /// # Errors
-    /// If signals cannot be waited for.
+    /// If signals cannot be waited for, or there is no descriptor left.
     pub(crate) fn new(
         mut runner: Runner<Wire>,
         signals: Signals,
@@ -55,8 +58,9 @@ impl Session {
         capture: Option<Capture>,
     ) -> io::Result<Self> {
         let signals_id = runner.watch(&signals)?;
+        let absent = Some(AbsentLink::new()?);
         let (ends, link_calls_before) = (Vec::new(), 0);
-        Ok(Self { runner, signals, signals_id, ready, ends, capture, link_calls_before })
+        Ok(Self { runner, signals, signals_id, ready, ends, capture, absent, link_calls_before })
     }
 
     /// Writes to `--ready-fd`, if there is one.
@@ -167,13 +171,16 @@ impl Session {
             .runner
             .replace_link(wire)
             .map_err(|cause| Failure::io("cannot serve the guest", cause))?;
-        self.capture = self.capture.take().or_else(|| old.into_capture());
+        match old {
+            Wire::Absent(absent) => self.absent = Some(absent),
+            lost => self.capture = self.capture.take().or_else(|| lost.into_capture()),
+        }
         Ok(())
     }
 
     fn drop_link(&mut self) -> Result<(), Failure> {
-        let absent =
-            AbsentLink::new().map_err(|cause| Failure::io("cannot wait for a guest", cause))?;
+        let absent = self.absent.take().map_or_else(AbsentLink::new, Ok);
+        let absent = absent.map_err(|cause| Failure::io("cannot wait for a guest", cause))?;
         self.set_link(Wire::Absent(absent))
     }
 
@@ -184,6 +191,8 @@ impl Session {
             link: self.link_calls_before + link.reads + link.writes,
             host: *self.runner.host().calls(),
         };
-        eprint!("{}", stats::table(self.runner.nat().stats(), &calls));
+        let table = stats::table(self.runner.nat().stats(), &calls);
+        // A reader that has gone, or a disk that is full, must not end the network.
+        let _ = io::stderr().write_all(table.as_bytes());
     }
 }

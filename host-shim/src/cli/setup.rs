@@ -160,6 +160,8 @@ fn refused(rule: &Forward, error: ForwardError) -> Failure {
             "; ports below 1024 are root's: choose another, \
              or lower the sysctl net.ipv4.ip_unprivileged_port_start"
         }
+        // Of all errors of a bind only this one has no name of its own.
+        ForwardError::Host(HostError::Other) => "; is it an address of this host?",
         ForwardError::Host(HostError::InUse) => "; choose another port of the host",
         _ => "",
     };

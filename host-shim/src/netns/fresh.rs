@@ -2,7 +2,7 @@
 
 use core::convert::Infallible;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -141,7 +141,9 @@ fn become_command(plan: &Plan, parent: Pid, channel: &Channel) -> ! {
     let Err(cause) = execute(plan);
     let program = plan.command.first().cloned().unwrap_or_default();
     let description = Errno::from_raw(cause.raw_os_error().unwrap_or(0)).desc();
-    eprintln!("slirpkit: cannot execute {}: {description}", program.display());
+    let line = format!("slirpkit: cannot execute {}: {description}\n", program.display());
+    // The exit status has to come, whether or not somebody hears the rest.
+    let _ = io::stderr().write_all(line.as_bytes());
     let missing = cause.kind() == io::ErrorKind::NotFound;
     std::process::exit(if missing { NOT_FOUND } else { NOT_EXECUTABLE });
 }

@@ -41,14 +41,17 @@ impl FromStr for InterfaceName {
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        // What the kernel's dev_valid_name() takes, less what is not ASCII.
-        let valid = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
+        // What the kernel's dev_valid_name() takes, less what is not ASCII, and less `%`: of tap%d
+        // the kernel makes a name of its own.
+        let valid = |byte: u8| byte.is_ascii_graphic() && !b"/:%".contains(&byte);
         let mut bytes = [0; libc::IFNAMSIZ];
         if name.is_empty() || name.len() >= bytes.len() {
             return Err("an interface name has 1 to 15 characters");
         }
         if matches!(name, "." | "..") || !name.bytes().all(valid) {
-            return Err("an interface name has no blank, slash or colon, and is not . or ..");
+            return Err(
+                "an interface name has no blank, slash, colon or percent sign, and is not . or ..",
+            );
         }
         for (to, from) in bytes.iter_mut().zip(name.bytes()) {
             *to = from;

@@ -49,6 +49,28 @@ fn a_wrong_command_line_is_status_2() {
 }
 
 #[test]
+fn the_exit_status_comes_even_if_nobody_can_hear_the_rest() {
+    for (arguments, expected) in [
+        (&["run", "--mtu", "67", "--", "true"][..], 2),
+        (&["attach", "--netns", "/nonexistent"], 1),
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let status = Command::new(PROGRAM).args(arguments).stderr(full).status().unwrap();
+        assert_eq!(status.code(), Some(expected), "{arguments:?}: {status}");
+    }
+}
+
+#[test]
+fn an_address_that_is_not_the_hosts_is_doubted() {
+    assert_complains(
+        &["run", "--forward", "192.0.2.1:8080-:80", "--", "true"],
+        1,
+        "slirpkit: cannot forward 192.0.2.1:8080-:80: cannot listen: host error; \
+         is it an address of this host?",
+    );
+}
+
+#[test]
 fn a_descriptor_that_is_not_open_is_status_2() {
     assert_complains(
         &["run", "--ready-fd", "77", "--", "true"],

@@ -32,7 +32,11 @@ fn every_complaint_is_one_line_that_names_the_option() {
         ("slirpkit attach", "required arguments were not provided"),
         ("slirpkit attach --pid 1 --netns /x", "cannot be used with"),
         ("slirpkit attach --pid 0", "0 is not in 1.."),
-        ("slirpkit attach --pid 1 --tap a/b", "an interface name has no blank, slash or colon"),
+        (
+            "slirpkit attach --pid 1 --tap a/b",
+            "an interface name has no blank, slash, colon or percent sign",
+        ),
+        ("slirpkit attach --pid 1 --tap tap%d", "percent sign"),
         ("slirpkit qemu", "required arguments were not provided: --socket <PATH>"),
         ("slirpkit run --ready-fd 3 --exit-fd 3 -- true", "--ready-fd: must differ from --exit-fd"),
         ("slirpkit run --forward :80-10.0.3.1:80 -- true", "leads out of the guest's network"),
