@@ -3,12 +3,11 @@
 use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
+use ipstack::wire::dns;
 use nix::net::if_::if_nametoindex;
 
 /// Where the host's own resolvers are named.
 pub(crate) const PATH: &str = "/etc/resolv.conf";
-
-const DNS_PORT: u16 = 53;
 
 /// The name servers of a resolv.conf, in its order.
 pub(crate) fn nameservers(text: &str) -> Vec<SocketAddr> {
@@ -48,11 +47,11 @@ pub(crate) fn parse_resolver(text: &str) -> Result<SocketAddr, String> {
 /// (RFC 4007 11).
 fn parse_address(text: &str) -> Option<SocketAddr> {
     match text.split_once('%') {
-        None => text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, DNS_PORT)),
+        None => text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, dns::PORT)),
         Some((address, zone)) => {
             let address: Ipv6Addr = address.parse().ok()?;
             let zone = zone.parse().ok().or_else(|| if_nametoindex(zone).ok())?;
-            Some(SocketAddrV6::new(address, DNS_PORT, 0, zone).into())
+            Some(SocketAddrV6::new(address, dns::PORT, 0, zone).into())
         }
     }
 }

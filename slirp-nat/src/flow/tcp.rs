@@ -142,8 +142,8 @@ impl Core<'_> {
     ) -> Result<core::net::SocketAddr, NoRoute> {
         let (address, port) = (key.remote.ipv4(), key.remote.port);
         if address == self.config.dns && port == dns::PORT {
-            let first = self.config.resolvers.first().copied();
-            return first.ok_or(NoRoute::Error(HostError::Refused));
+            let resolver = self.resolvers.in_use(&self.config.resolvers);
+            return resolver.ok_or(NoRoute::Error(HostError::Refused));
         }
         translate_out(&self.config, host, address, port)
     }

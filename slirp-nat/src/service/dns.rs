@@ -92,7 +92,7 @@ impl Resolvers {
         if silent || self.outstanding.contains(&again) {
             self.advance(list);
         }
-        let resolver = list.get(self.current).copied()?;
+        let resolver = self.in_use(list)?;
         self.asked_at.get_or_insert(now);
         self.forget(flow, id);
         if let Some(entry) = self.outstanding.get_mut(self.next) {
@@ -101,6 +101,11 @@ impl Resolvers {
         let next = self.next.wrapping_add(1);
         self.next = if next < OUTSTANDING { next } else { 0 };
         Some(resolver)
+    }
+
+    /// The resolver in use, for a query over TCP, which the client repeats by itself.
+    pub(crate) fn in_use(&self, list: &[SocketAddr]) -> Option<SocketAddr> {
+        list.get(self.current).copied()
     }
 
     /// Takes note that the host could not reach `resolver`, or that it refused.

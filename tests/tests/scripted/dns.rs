@@ -211,9 +211,11 @@ on_both_hosts! {
         assert!(lab.world().sent_datagrams().is_empty());
     }
 
-    /// DNS over TCP, which a truncated answer asks for, goes to the resolver, too.
+    /// DNS over TCP, which a truncated answer asks for, goes to the resolver in use.
     fn dns_over_tcp_reaches_the_resolver(kind) {
-        let mut lab = lab_with(kind, &[FIRST]);
+        let mut lab = lab_with(kind, &[SECOND, FIRST]);
+        lab.world().fail_send_datagram(HostError::NetUnreachable);
+        assert_eq!(one(ask(&mut lab, 6000, 7)).meta.remote, FIRST);
         let mut guest = TcpGuest::new(4000, SocketAddrV4::new(DNS, 53));
         guest.open(&mut lab, Some(1460));
         guest.send(&mut lab, b"\0\x0cquery");
