@@ -75,7 +75,9 @@ impl<'a> Egress<'a> {
             if !has_room(link, frame.len()) {
                 return false;
             }
-            let Some(buffer) = link.reserve(frame.len()) else { return false };
+            let Some(buffer) = link.reserve(frame.len()).filter(|b| b.len() >= frame.len()) else {
+                return false;
+            };
             buffer.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
             let length = frame.len();
             commit(stats, link, length, &TxMeta::default());

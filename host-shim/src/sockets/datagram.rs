@@ -17,7 +17,7 @@ use slirp_nat::host::{DatagramError, DatagramKind, DatagramMeta, HostError, Read
 use super::calls::SystemCalls;
 use super::errors::{from_bind_errno, from_errno, from_icmpv4, from_icmpv6, too_big};
 use super::options::{self, Ipv4RecvTtl, Ipv6RecvHopLimit};
-use super::ping::{self, PingMode, RawPing};
+use super::ping::{self, PingMode, RawPing, RawSockets};
 use crate::poller::EventFlags;
 
 /// What a datagram socket is registered for; errors come unasked.
@@ -44,6 +44,7 @@ impl Datagram {
         kind: DatagramKind,
         remote: SocketAddr,
         ping: Option<PingMode>,
+        raw_sockets: &RawSockets,
         calls: &mut SystemCalls,
     ) -> Result<Self, HostError> {
         let icmp = if remote.is_ipv6() { ipproto::ICMPV6 } else { ipproto::ICMP };
@@ -55,8 +56,8 @@ impl Datagram {
                 Self::with(remote, SocketType::DGRAM, icmp, None, calls)
             }
             (DatagramKind::Ping, Some(PingMode::Raw)) => {
-                let datagram =
-                    Self::with(remote, SocketType::RAW, icmp, Some(RawPing::default()), calls)?;
+                let raw = raw_sockets.take().ok_or(HostError::NoResources)?;
+                let datagram = Self::with(remote, SocketType::RAW, icmp, Some(raw), calls)?;
                 calls.option += 1;
                 ping::let_only_replies_in(&datagram.fd, remote.is_ipv6());
                 Ok(datagram)

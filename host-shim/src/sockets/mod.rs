@@ -33,7 +33,7 @@ use self::datagram::Datagram;
 use self::errors::from_errno;
 use self::listener::STARVED_RETRY;
 use self::own::OwnAddresses;
-use self::ping::PingMode;
+use self::ping::{PingMode, RawSockets};
 use self::slab::{Kind, Owner, Slab};
 use self::stream::{Shared, Stream};
 use crate::poller::{EventFlags, Poller, Source};
@@ -55,6 +55,7 @@ pub struct OsHost {
     sockets: Slab,
     shared: Shared,
     ping: Option<PingMode>,
+    raw_pings: RawSockets,
     own: OwnAddresses,
     events: VecDeque<HostEvent>,
     /// Events of descriptors that the event loop watches.
@@ -76,6 +77,7 @@ impl OsHost {
             sockets: Slab::default(),
             shared: Shared::new(mode),
             ping: ping::probe(),
+            raw_pings: RawSockets::default(),
             own: OwnAddresses::default(),
             events: VecDeque::new(),
             external: Vec::new(),
@@ -295,7 +297,8 @@ impl Host for OsHost {
         kind: DatagramKind,
         remote: SocketAddr,
     ) -> Result<Token, HostError> {
-        let datagram = Datagram::open(kind, remote, self.ping, &mut self.shared.calls)?;
+        let datagram =
+            Datagram::open(kind, remote, self.ping, &self.raw_pings, &mut self.shared.calls)?;
         self.register(Owner::Flow(flow), Kind::Datagram(datagram), datagram::INTEREST)
     }
 

@@ -1,28 +1,24 @@
 //! Which addresses are the host's own.
 
-use core::net::IpAddr;
-use core::time::Duration;
-use std::io;
+use core::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 
-use ipstack::Instant;
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::SockaddrStorage;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::clock;
+/// Any port: nothing is ever sent there.
+const DISCARD: u16 = 9;
 
-/// How long a list of addresses is believed.
-const LIFETIME: Duration = Duration::from_secs(1);
-
-/// The addresses of all interfaces, as of a moment ago.
+/// Asks the kernel's routes, which know more than the list of interfaces: a whole network may be
+/// local (`ip route add local`), and an address may have come a moment ago.
 #[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
-    /// When the list was read; `None` if that has not yet succeeded.
-    read_at: Option<Instant>,
-    list: Vec<IpAddr>,
+    ipv4: Option<OwnedFd>,
+    ipv6: Option<OwnedFd>,
 }
 
 impl OwnAddresses {
-    /// Whether `address` reaches the host itself. If the list cannot be had, every address is
+    /// Whether `address` reaches the host itself. If the kernel cannot be asked, every address is
     /// taken for one of the host's, since that is what is refused.
     pub(super) fn contains(&mut self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -30,24 +26,64 @@ impl OwnAddresses {
         if address.is_loopback() || address.is_unspecified() {
             return true;
         }
-        let now = clock::now();
-        if self.read_at.is_none_or(|read_at| now.since(read_at) >= LIFETIME) {
-            match interface_addresses() {
-                Ok(list) => (self.read_at, self.list) = (Some(now), list),
-                Err(error) => log::warn!("cannot list the host's addresses: {error}"),
-            }
+        match self.source_for(address) {
+            Ok(source) => source.ip() == address || source.ip().is_loopback(),
+            // What has no route is nobody's.
+            Err(error) => !matches!(error, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ACCESS),
         }
-        self.read_at.is_none() || self.list.contains(&address)
+    }
+
+    /// The address from which the host would write to `address`: to one of its own, from itself.
+    fn source_for(&mut self, address: IpAddr) -> Result<SocketAddr, Errno> {
+        let (place, family) = match address {
+            IpAddr::V4(_) => (&mut self.ipv4, AddressFamily::INET),
+            IpAddr::V6(_) => (&mut self.ipv6, AddressFamily::INET6),
+        };
+        let socket = match place {
+            Some(socket) => socket,
+            None => place.insert(rustix::net::socket_with(
+                family,
+                SocketType::DGRAM,
+                SocketFlags::CLOEXEC,
+                None,
+            )?),
+        };
+        // Else the socket would keep the source it was given by the last question.
+        rustix::net::connect_unspec(&*socket)?;
+        rustix::net::connect(&*socket, &SocketAddr::new(address, DISCARD))?;
+        let source = rustix::net::getsockname(&*socket)?;
+        SocketAddr::try_from(source).map_err(|_| Errno::AFNOSUPPORT)
     }
 }
 
-fn interface_addresses() -> io::Result<Vec<IpAddr>> {
-    Ok(getifaddrs()?.filter_map(|interface| ip_address(&interface.address?)).collect())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn ip_address(address: &SockaddrStorage) -> Option<IpAddr> {
-    if let Some(v4) = address.as_sockaddr_in() {
-        return Some(IpAddr::V4(v4.ip()));
+    fn is_own(own: &mut OwnAddresses, address: &str) -> bool {
+        own.contains(address.parse().unwrap())
     }
-    address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()))
+
+    #[test]
+    fn loopback_and_the_unspecified_address_are_the_hosts() {
+        let mut own = OwnAddresses::default();
+        for address in ["127.0.0.1", "127.255.255.254", "0.0.0.0", "::1", "::", "::ffff:127.0.0.2"]
+        {
+            assert!(is_own(&mut own, address), "{address}");
+        }
+    }
+
+    #[test]
+    fn interface_addresses_are_the_hosts_and_their_neighbours_are_not() {
+        let mut own = OwnAddresses::default();
+        let interfaces = nix::ifaddrs::getifaddrs().unwrap();
+        for interface in interfaces {
+            let Some(v4) = interface.address.as_ref().and_then(|a| a.as_sockaddr_in()) else {
+                continue;
+            };
+            assert!(own.contains(IpAddr::V4(v4.ip())), "{}", v4.ip());
+        }
+        // TEST-NET-3 (RFC 5737) is nobody's, routed or not.
+        assert!(!is_own(&mut own, "203.0.113.7"));
+    }
 }

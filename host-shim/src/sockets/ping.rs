@@ -1,6 +1,7 @@
 //! Pings over whatever the host allows: its own ping sockets, or raw ones.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketType, ipproto};
 
@@ -61,9 +62,26 @@ fn let_only_own_replies_in(fd: &OwnedFd, ipv6: bool, identifier: [u8; 2]) {
     let _ = options::attach_filter(fd, &mut program);
 }
 
-/// Tells the replies to one flow's pings from all others that a raw socket hears.
+/// Raw sockets that ping at the same time, at most: the kernel shows each reply to every one of
+/// them, so that the cost of a reply grows with their number.
+const MAX_RAW_SOCKETS: usize = 64;
+
+/// Counts raw sockets: each holds a share of it.
 #[derive(Debug, Default)]
+pub(super) struct RawSockets(Arc<()>);
+
+impl RawSockets {
+    /// A share for one more, if there may be one.
+    pub(super) fn take(&self) -> Option<RawPing> {
+        (Arc::strong_count(&self.0) <= MAX_RAW_SOCKETS)
+            .then(|| RawPing { identifier: None, _share: Arc::clone(&self.0) })
+    }
+}
+
+/// Tells the replies to one flow's pings from all others that a raw socket hears.
+#[derive(Debug)]
 pub(super) struct RawPing {
+    _share: Arc<()>,
     /// Identifier of the latest request, which is kept as the NAT chose it.
     identifier: Option<[u8; 2]>,
 }
@@ -106,4 +124,19 @@ impl RawPing {
 
 fn identifier(message: &[u8]) -> Option<[u8; 2]> {
     message.get(4..6)?.first_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_sockets_are_few_and_make_room_when_they_go() {
+        let sockets = RawSockets::default();
+        let mut held: Vec<RawPing> = (0..MAX_RAW_SOCKETS).filter_map(|_| sockets.take()).collect();
+        assert_eq!(held.len(), MAX_RAW_SOCKETS);
+        assert!(sockets.take().is_none());
+        held.pop();
+        assert!(sockets.take().is_some());
+    }
 }
