@@ -1,14 +1,29 @@
-//! The DP8390 network controller and the cards around it, as a plain state machine.
-//!
-//! The device model itself is not written yet: this version holds only what other crates can
-//! already rely on, the shape of the card's memory. Nothing here answers a register access.
-
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
-/// Bytes of packet RAM on an NE2000 (16 KiB at card address 4000h).
-pub const PACKET_RAM_LEN: usize = 16 * 1024;
+mod card;
+mod chip;
+#[cfg(feature = "embedded-hal")]
+mod irq;
+#[cfg(feature = "embedded-hal")]
+mod isa;
+mod memory;
+mod ports;
+pub mod rtl8029;
+mod state;
+mod stats;
 
-/// Bytes of one page of packet RAM, the unit of the receive ring (DP8390D datasheet, section 7).
-pub const PAGE_LEN: usize = 256;
+pub use card::{MAX_FRAME_LEN, MIN_FRAME_LEN, Ne2000, Options, Reset, TxFrame, Width};
+pub use chip::{
+    ChipKind, ChipState, CommandState, Dp8390, LocalBus, ReceiveMode, RemoteDma, RxOutcome,
+    TransmitState, TransmitTiming, TxRange, WireError, crc, regs,
+};
+#[cfg(feature = "embedded-hal")]
+pub use irq::IrqLine;
+#[cfg(feature = "embedded-hal")]
+pub use isa::IsaCard;
+pub use memory::{Model, PACKET_RAM_LEN, PAGE_LEN, PROM_LEN};
+pub use state::{MacPolicy, RestoreError, STATE_VERSION, State};
+pub use stats::Stats;

@@ -1,0 +1,119 @@
+//! The CRC-32 of IEEE 802.3, for the frame check sequence and the multicast filter.
+
+/// 04C11DB7h with its bits reversed: the bytes come least significant bit first.
+const POLYNOMIAL: u32 = 0xEDB8_8320;
+
+/// Tables that take four bytes at once: table `n` is for a byte with `n` more behind it.
+static TABLES: [[u32; 256]; 4] = tables();
+
+/// The frame check sequence of `frame`, in the order in which it follows the frame.
+pub fn fcs(frame: &[u8]) -> [u8; 4] {
+    (!update(u32::MAX, frame)).to_le_bytes()
+}
+
+/// The bit of MAR that `address` selects, 0 to 63: the upper six bits of the CRC as the chip's
+/// shift register holds it, which is not inverted and has its first bit on top.
+pub(super) fn multicast_bit(address: &[u8; 6]) -> u8 {
+    let [top, ..] = update(u32::MAX, address).reverse_bits().to_be_bytes();
+    top >> 2
+}
+
+/// A check sequence in the making, byte by byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running(u32);
+
+/// What is left when a frame's own check sequence has gone in as well.
+const RESIDUE: u32 = 0xDEBB_20E3;
+
+impl Running {
+    pub(super) const fn new() -> Self {
+        Self(u32::MAX)
+    }
+
+    pub(super) fn push(&mut self, byte: u8) {
+        self.0 = update(self.0, &[byte]);
+    }
+
+    pub(super) const fn fcs(self) -> [u8; 4] {
+        (!self.0).to_le_bytes()
+    }
+
+    /// Whether the last four bytes were the check sequence of those before.
+    pub(super) const fn ends_in_fcs(self) -> bool {
+        self.0 == RESIDUE
+    }
+}
+
+fn update(crc: u32, bytes: &[u8]) -> u32 {
+    let (chunks, tail) = bytes.as_chunks::<4>();
+    let crc = chunks.iter().fold(crc, |crc, chunk| {
+        let [a, b, c, d] = (crc ^ u32::from_le_bytes(*chunk)).to_le_bytes();
+        entry(3, a) ^ entry(2, b) ^ entry(1, c) ^ entry(0, d)
+    });
+    tail.iter().fold(crc, |crc, byte| {
+        let [low, ..] = crc.to_le_bytes();
+        entry(0, low ^ byte) ^ (crc >> 8)
+    })
+}
+
+fn entry(table: usize, byte: u8) -> u32 {
+    TABLES.get(table).and_then(|table| table.get(usize::from(byte))).copied().unwrap_or(0)
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "runs in the compiler, which refuses an index out of bounds; no index exceeds 255"
+)]
+const fn tables() -> [[u32; 256]; 4] {
+    let mut tables = [[0; 256]; 4];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut table = 0;
+        while table < 4 {
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
+                bit += 1;
+            }
+            tables[table][byte] = crc;
+            table += 1;
+        }
+        byte += 1;
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The catalogue's check value of CRC-32/ISO-HDLC.
+    #[test]
+    fn the_check_string_has_its_known_crc() {
+        assert_eq!(fcs(b"123456789"), 0xCBF4_3926_u32.to_le_bytes());
+        assert_eq!(fcs(&[]), [0; 4]);
+    }
+
+    /// 01:00:5E:00:00:01 selects bit 31 and 33:33:00:00:00:01 bit 46 on every card of this family.
+    #[test]
+    fn known_groups_select_their_known_bits() {
+        let naive = |address: &[u8; 6]| {
+            let mut crc = u32::MAX;
+            for byte in address {
+                for bit in 0..8 {
+                    let feedback = (crc >> 31) as u8 ^ (byte >> bit & 1);
+                    crc <<= 1;
+                    if feedback == 1 {
+                        crc ^= 0x04C1_1DB7;
+                    }
+                }
+            }
+            (crc >> 26) as u8
+        };
+        for address in [[1, 0, 0x5E, 0, 0, 1], [0x33, 0x33, 0, 0, 0, 1], [0xFF; 6], [1; 6]] {
+            assert_eq!(multicast_bit(&address), naive(&address));
+        }
+    }
+}

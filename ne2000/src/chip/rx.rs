@@ -1,0 +1,279 @@
+//! Reception into the ring (DP8390D datasheet, section 7, packet reception).
+
+use super::filter::is_group;
+use super::regs::{Isr, Rcr, Rsr};
+use super::tally::Tally;
+use super::{Dp8390, LocalBus, ReceiveMode, crc, page_address};
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a frame that was not stored is the caller's to keep or to count"]
+pub enum RxOutcome {
+    /// It is in the ring.
+    Stored,
+    /// It is for somebody else: none of the address filters takes it.
+    Filtered,
+    /// The ring has no room for it, or overflowed earlier, or its registers describe none. In
+    /// back-pressure mode the frame may be offered again.
+    NoRoom,
+    /// The receiver is off: stopped, never started, or in loopback.
+    Stopped,
+    /// Checked and counted in monitor mode, which stores nothing.
+    Monitored,
+    /// Too short for the receive configuration.
+    Runt,
+    /// Longer than the card takes.
+    Oversize,
+    /// It arrived damaged and the driver does not keep such frames.
+    Damaged,
+    /// The cable is unplugged.
+    NoLink,
+}
+
+/// Damage to a frame on the cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireError {
+    /// The frame check sequence is wrong.
+    Check,
+    /// The frame does not end on a byte, and its check sequence is wrong as well.
+    Alignment,
+}
+
+/// Bytes of the header before each frame in the ring.
+const HEADER_LEN: usize = 4;
+/// Bytes of a frame check sequence.
+const FCS_LEN: usize = 4;
+/// Less than this, with the check sequence, is a runt (DP83902A datasheet, RCR.AR).
+const MIN_LEN: usize = 64;
+/// Less than this, with the check sequence, is never accepted (the same). A frame without a whole
+/// destination address cannot be either.
+const MIN_RUNT_LEN: usize = 8;
+/// Pages that the longest frame takes: 1518 bytes, check sequence and header.
+const PAGES_OF_LONGEST: u8 = 6;
+
+impl Dp8390 {
+    /// Offers a frame, without its check sequence, to the receiver.
+    pub fn receive(&mut self, bus: &mut impl LocalBus, frame: &[u8]) -> RxOutcome {
+        self.receive_from_cable(bus, frame, None)
+    }
+
+    /// Offers a frame that was damaged on the cable.
+    pub fn receive_damaged(
+        &mut self,
+        bus: &mut impl LocalBus,
+        frame: &[u8],
+        error: WireError,
+    ) -> RxOutcome {
+        self.receive_from_cable(bus, frame, Some(error))
+    }
+
+    /// Whether a frame of any length that passes the filter would be stored now. In strict mode
+    /// this is always so as far as the sender is concerned: a cable waits for nobody.
+    ///
+    /// In back-pressure mode it is false while ISR.PRX is set, even if there is room. Linux's 8390
+    /// driver serves at most nine frames in a call and clears PRX behind them, without a look at
+    /// whether more have come; a frame that arrives in between waits in the ring until the next
+    /// one, and if all of a window lies there, for a retransmission. So frames come one interrupt
+    /// at a time, and a driver never falls behind.
+    #[must_use]
+    pub fn can_receive(&self) -> bool {
+        match self.receive_mode {
+            ReceiveMode::Strict => true,
+            ReceiveMode::BackPressure => {
+                self.receiver_on()
+                    && !self.rcr.any_of(Rcr::MON)
+                    && !self.isr.any_of(Isr::PRX)
+                    && self.has_room_for_any()
+            }
+        }
+    }
+
+    fn receiver_on(&self) -> bool {
+        self.link_up && self.running() && !self.in_loopback()
+    }
+
+    fn receive_from_cable(
+        &mut self,
+        bus: &mut impl LocalBus,
+        frame: &[u8],
+        error: Option<WireError>,
+    ) -> RxOutcome {
+        if !self.link_up {
+            return RxOutcome::NoLink;
+        }
+        if !self.receiver_on() {
+            return RxOutcome::Stopped;
+        }
+        let on_cable = frame.len().saturating_add(FCS_LEN);
+        let Some(destination) = frame.first_chunk::<6>() else {
+            return RxOutcome::Runt;
+        };
+        if on_cable < MIN_RUNT_LEN || (on_cable < MIN_LEN && !self.rcr.any_of(Rcr::AR)) {
+            return RxOutcome::Runt;
+        }
+        if !self.accepts(destination) {
+            return RxOutcome::Filtered;
+        }
+        let address = if is_group(destination) { Rsr::PHY } else { Rsr::default() };
+        if self.rcr.any_of(Rcr::MON) {
+            self.count(Tally::Missed);
+            self.rsr = address.with(Rsr::MPA).with(Rsr::DIS);
+            return RxOutcome::Monitored;
+        }
+        let status = address.with(self.reception_status(error));
+        if error.is_some() && !self.rcr.any_of(Rcr::SEP) {
+            self.rsr = status;
+            self.raise(Isr::RXE);
+            return RxOutcome::Damaged;
+        }
+        self.store_or_overflow(bus, frame, status, error)
+    }
+
+    /// The result bits of RSR, with the tally of an error.
+    fn reception_status(&mut self, error: Option<WireError>) -> Rsr {
+        match error {
+            None => Rsr::PRX,
+            Some(WireError::Check) => {
+                self.count(Tally::Check);
+                Rsr::CRC
+            }
+            Some(WireError::Alignment) => {
+                self.count(Tally::Alignment);
+                Rsr::FAE.with(Rsr::CRC)
+            }
+        }
+    }
+
+    fn store_or_overflow(
+        &mut self,
+        bus: &mut impl LocalBus,
+        frame: &[u8],
+        status: Rsr,
+        error: Option<WireError>,
+    ) -> RxOutcome {
+        if self.overflowed {
+            return RxOutcome::NoRoom;
+        }
+        let Some(next) = self.page_behind(frame.len()) else {
+            self.overflow(status);
+            return RxOutcome::NoRoom;
+        };
+        self.store(bus, frame, status, next, error.is_some());
+        self.curr = next;
+        self.local_next = next;
+        self.rsr = status;
+        self.raise(if error.is_some() { Isr::RXE } else { Isr::PRX });
+        RxOutcome::Stored
+    }
+
+    /// Stops reception as the hardware does when the ring is full; CURR stays where it is. In
+    /// back-pressure mode, or without any ring, nothing changes.
+    fn overflow(&mut self, status: Rsr) {
+        if self.receive_mode == ReceiveMode::BackPressure || self.ring_pages().is_none() {
+            return;
+        }
+        self.overflowed = true;
+        self.rsr = status.without(Rsr::PRX).with(Rsr::MPA);
+        self.count(Tally::Missed);
+        self.raise(Isr::OVW.with(Isr::RXE));
+    }
+
+    /// Pages in the ring, unless PSTART and PSTOP describe none (CVE-2016-2841).
+    fn ring_pages(&self) -> Option<u8> {
+        self.pstop.checked_sub(self.pstart).filter(|pages| *pages > 0)
+    }
+
+    fn page_after(&self, page: u8) -> u8 {
+        let next = page.wrapping_add(1);
+        if next == self.pstop { self.pstart } else { next }
+    }
+
+    /// The page that follows a frame of `length` bytes at CURR, if it fits.
+    ///
+    /// The ring is full when the page behind a frame would be BNRY, so the last page is never used,
+    /// and CURR equal to BNRY means empty: what VirtualBox found on hardware, against the ST
+    /// datasheet's words. No driver lets the two meet.
+    ///
+    /// A CURR outside the ring takes no frame (CVE-2015-5278, CVE-2015-5279).
+    fn page_behind(&self, length: usize) -> Option<u8> {
+        let ring = self.ring_pages()?;
+        if !(self.pstart..self.pstop).contains(&self.curr) {
+            return None;
+        }
+        let bytes = length.saturating_add(HEADER_LEN + FCS_LEN);
+        let pages = bytes.div_ceil(256);
+        if pages >= usize::from(ring) {
+            return None;
+        }
+        (0..pages).try_fold(self.curr, |page, _| {
+            Some(self.page_after(page)).filter(|next| *next != self.bnry)
+        })
+    }
+
+    /// Whether the longest frame fits, or, in a ring too small for it, whether the ring is as empty
+    /// as drivers leave it, with BNRY one page behind CURR.
+    fn has_room_for_any(&self) -> bool {
+        let Some(ring) = self.ring_pages() else {
+            return false;
+        };
+        let wanted = PAGES_OF_LONGEST.min(ring.saturating_sub(2)).max(1);
+        let bytes = usize::from(wanted).wrapping_mul(256).saturating_sub(HEADER_LEN + FCS_LEN);
+        !self.overflowed && self.page_behind(bytes).is_some()
+    }
+
+    /// Writes header, frame and check sequence from CURR on.
+    fn store(
+        &mut self,
+        bus: &mut impl LocalBus,
+        frame: &[u8],
+        status: Rsr,
+        next: u8,
+        damaged: bool,
+    ) {
+        let count = frame.len().saturating_add(FCS_LEN).to_le_bytes();
+        let [low, high, ..] = count;
+        let mut writer = RingWriter { page: self.curr, offset: 0 };
+        writer.put(self, bus, &[status.bits(), next, low, high]);
+        writer.put(self, bus, frame);
+        let fcs = crc::fcs(frame);
+        writer.put(self, bus, &if damaged { fcs.map(|byte| !byte) } else { fcs });
+        self.clda = page_address(writer.page) | u16::from(writer.offset);
+    }
+}
+
+/// Where the next byte of a frame goes.
+struct RingWriter {
+    page: u8,
+    offset: u8,
+}
+
+impl RingWriter {
+    fn put(&mut self, chip: &Dp8390, bus: &mut impl LocalBus, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = 256_usize.saturating_sub(usize::from(self.offset));
+            let (here, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+            if let Some(page) = bus.page_mut(self.page) {
+                fill(page, self.offset, here);
+            }
+            let (offset, page_full) = match u8::try_from(here.len()) {
+                Ok(len) => self.offset.overflowing_add(len),
+                Err(_) => (0, true),
+            };
+            self.offset = offset;
+            if page_full {
+                self.page = chip.page_after(self.page);
+            }
+            bytes = rest;
+        }
+    }
+}
+
+/// Copies `bytes` to `offset`, as far as the page reaches.
+fn fill(page: &mut [u8; 256], offset: u8, bytes: &[u8]) {
+    let to = page.get_mut(usize::from(offset)..).and_then(|tail| tail.get_mut(..bytes.len()));
+    if let Some(to) = to
+        && to.len() == bytes.len()
+    {
+        to.copy_from_slice(bytes);
+    }
+}
