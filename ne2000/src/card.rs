@@ -170,7 +170,7 @@ impl Ne2000 {
             Reset::PowerOn => {
                 self.chip = self.chip.powered_on();
                 self.page3.power_on();
-                self.memory.ram_mut().fill(0);
+                self.memory.clear_ram();
             }
         }
     }

@@ -82,6 +82,18 @@ impl Memory {
         Self { model, prom: model.prom(mac), ram: [0; PACKET_RAM_LEN] }
     }
 
+    /// Becomes the memory of another card, with this in its RAM.
+    pub(crate) fn load(&mut self, model: Model, mac: [u8; 6], ram: &[u8]) {
+        self.model = model;
+        self.prom = model.prom(mac);
+        self.ram.fill(0);
+        self.ram.iter_mut().zip(ram).for_each(|(to, byte)| *to = *byte);
+    }
+
+    pub(crate) fn clear_ram(&mut self) {
+        self.ram.fill(0);
+    }
+
     pub(crate) const fn prom(&self) -> &[u8; PROM_LEN] {
         &self.prom
     }
@@ -89,10 +101,6 @@ impl Memory {
     /// The RAM that the card addresses, from its first address on.
     pub(crate) fn ram(&self) -> &[u8] {
         self.ram.get(..self.model.ram_len()).unwrap_or(&[])
-    }
-
-    pub(crate) fn ram_mut(&mut self) -> &mut [u8] {
-        self.ram.get_mut(..self.model.ram_len()).unwrap_or(&mut [])
     }
 
     /// The address lines that each card decodes (VirtualBox). The RTL8029AS is taken for an NE2000

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::card::{Ne2000, chip_kind};
 use crate::chip::{ChipState, Dp8390};
-use crate::memory::{Memory, Model};
+use crate::memory::Model;
 use crate::rtl8029::{Page3, Page3State};
 
 /// The version of [`State`]. A state of another version is refused.
@@ -114,8 +114,7 @@ impl Ne2000 {
                 mac
             }
         };
-        self.memory = Memory::new(*model, mac);
-        self.memory.ram_mut().iter_mut().zip(ram).for_each(|(to, byte)| *to = *byte);
+        self.memory.load(*model, mac, ram);
         self.model = *model;
         self.mac = mac;
         self.pad_received = *pad_received;

@@ -1,0 +1,16 @@
+//! The card by its registers, as drivers see it.
+
+mod cves;
+mod drivers;
+mod guest;
+mod invariants;
+#[cfg(feature = "embedded-hal")]
+mod irq_line;
+mod loopback;
+mod reception;
+mod registers;
+mod remote_dma;
+mod reports;
+mod rtl8029;
+mod saved_state;
+mod transmission;

@@ -1,0 +1,152 @@
+//! State out and in.
+
+use ne2000::{
+    ChipState, CommandState, MacPolicy, Model, Ne2000, RestoreError, State, TransmitState,
+};
+
+use crate::guest::{Guest, MAC, PTX, frame};
+
+fn busy() -> Guest {
+    let mut guest = Guest::new(Model::Rtl8029As);
+    guest.bring_up(0x46, 0x80);
+    guest.card.advance(1_000);
+    guest.receive(&frame(MAC, 300, 1));
+    guest.poke(0x4000, &frame(MAC, 1514, 2));
+    guest.send(0x40, 1514);
+    guest.card.advance(1_100);
+    guest.remote(0x4700, 100, 0x0A);
+    guest.inl(0x10);
+    guest.outs(&[(0x00, 0xEA), (0x01, 0x8A), (0x01, 0x8E)]);
+    guest
+}
+
+fn restored(card: &Ne2000, now: u64) -> Ne2000 {
+    let mut other = Ne2000::new(Model::Ne1000, [0; 6]);
+    other.restore(&card.state(), card.ram(), MacPolicy::Saved, now).expect("own state");
+    other
+}
+
+#[test]
+fn restored_card_is_the_same_card() {
+    let guest = busy();
+    let other = restored(&guest.card, 1_100);
+    assert_eq!(other.state(), guest.card.state());
+    assert_eq!((other.ram(), other.prom()), (guest.card.ram(), guest.card.prom()));
+    assert_eq!((other.model(), other.mac()), (Model::Rtl8029As, MAC));
+    assert_eq!(other.irq_level(), guest.card.irq_level());
+}
+
+#[test]
+fn transmission_ends_after_the_time_that_was_left() {
+    let mut guest = busy();
+    guest.collect();
+    let left = guest.card.poll_at().expect("a deadline") - 1_100;
+    let mut other = restored(&guest.card, 77_000);
+    assert_eq!(other.poll_at(), Some(77_000 + left));
+    other.advance(77_000 + left);
+    assert_eq!(other.state().chip.isr & PTX, PTX);
+}
+
+#[test]
+fn address_can_be_replaced() {
+    let new = [2, 2, 2, 2, 2, 2];
+    let guest = busy();
+    let mut card = Ne2000::new(Model::Rtl8029As, [0; 6]);
+    card.restore(&guest.card.state(), guest.card.ram(), MacPolicy::Replace(new), 0).expect("state");
+    assert_eq!(
+        (card.mac(), card.prom()[..12].to_vec(), card.state().chip.par),
+        (new, vec![2; 12], new)
+    );
+    assert_eq!(card.state().page3.eeprom.words[0][1..4], [0x0202; 3]);
+}
+
+#[test]
+fn address_of_the_drivers_own_choice_is_kept() {
+    let mut guest = busy();
+    guest.outs(&[(0x00, 0x62), (0x01, 0x06)]);
+    let par = guest.card.state().chip.par;
+    let mut card = guest.card.clone();
+    card.restore(&guest.card.state(), guest.card.ram(), MacPolicy::Replace([2; 6]), 0)
+        .expect("state");
+    assert_eq!(card.state().chip.par, par);
+}
+
+type Change = fn(&mut State);
+
+#[test]
+fn impossible_states_are_refused_and_change_nothing() {
+    let changes: [(&str, Change); 12] = [
+        ("command.page", |s| s.chip.command.page = 4),
+        ("command.stopped", |s| {
+            s.chip.command = CommandState { stopped: false, started: false, ..s.chip.command };
+        }),
+        ("isr", |s| s.chip.isr = 0x80),
+        ("imr", |s| s.chip.imr = 0x80),
+        ("ncr", |s| s.chip.ncr = 16),
+        ("fifo_position", |s| s.chip.fifo_position = 8),
+        ("cntr", |s| s.chip.cntr[1] = 193),
+        ("transmitter", |s| s.chip.transmitter = TransmitState::Held),
+        ("transmitter", |s| {
+            s.chip.transmitter =
+                TransmitState::Sending { taken: true, ends_at: Some(u64::MAX), result: 1 };
+        }),
+        ("page3.mode", |s| s.page3.mode = 0x40),
+        ("page3.mode", |s| s.page3.mode = 0x81),
+        ("page3.mode", |s| s.page3.mode = 1),
+    ];
+    let guest = busy();
+    for (field, change) in changes {
+        let mut state = guest.card.state();
+        change(&mut state);
+        let mut card = Ne2000::new(Model::Ne2000, MAC);
+        let refused = card.restore(&state, guest.card.ram(), MacPolicy::Saved, 0);
+        assert_eq!(refused, Err(RestoreError::Impossible(field)));
+        assert_eq!(card.state(), Ne2000::new(Model::Ne2000, MAC).state());
+    }
+}
+
+#[test]
+fn other_versions_and_lengths_are_refused() {
+    let guest = busy();
+    let mut card = guest.card.clone();
+    let mut state = guest.card.state();
+    let ram = [0; 8192];
+    let refused = card.restore(&state, &ram, MacPolicy::Saved, 0).expect_err("half the RAM");
+    assert_eq!(refused, RestoreError::RamLength { given: 8192, wanted: 16_384 });
+    assert_eq!(refused.to_string(), "8192 bytes of RAM, not 16384");
+    state.version = 2;
+    let refused = card.restore(&state, guest.card.ram(), MacPolicy::Saved, 0);
+    assert_eq!(refused, Err(RestoreError::Version(2)));
+}
+
+#[test]
+fn every_register_value_can_be_restored() {
+    let mut state = busy().card.state();
+    state.chip = ChipState {
+        pstart: 0xFF,
+        pstop: 0,
+        bnry: 0xFF,
+        curr: 0xFF,
+        tpsr: 0xFF,
+        tbcr: 0xFFFF,
+        crda: 0xFFFF,
+        rbcr: 0xFFFF,
+        overflowed: true,
+        ..state.chip
+    };
+    let mut card = Ne2000::new(Model::Ne2000, MAC);
+    card.restore(&state, &[0; 16_384], MacPolicy::Saved, u64::MAX).expect("a guest can do this");
+    let _ = card.receive(&frame(MAC, 1514, 0));
+    card.advance(u64::MAX);
+    assert!(card.transmit().is_some());
+}
+
+/// Compiles only while the derives are there.
+#[cfg(feature = "serde")]
+#[test]
+fn state_can_be_serialized() {
+    fn both<T: serde::Serialize + for<'a> serde::Deserialize<'a>>() {}
+    both::<State>();
+    both::<ne2000::rtl8029::PciState>();
+    both::<ne2000::Options>();
+}
