@@ -16,7 +16,7 @@ ARROWS = {
 }
 # The crates without std, their folders, and what else they may be built from.
 CORE = {"ne2000": "ne2000", "slirpkit-ipstack": "ipstack", "slirp-nat": "slirp-nat"}
-FOREIGN = {"byteorder", "heapless", "managed", "log", "defmt", "embedded-hal"}
+FOREIGN = {"byteorder", "heapless", "managed", "log", "defmt", "embedded-hal", "serde"}
 
 
 def tree(package, edges, *arguments):

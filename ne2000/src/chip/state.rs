@@ -229,26 +229,28 @@ fn require(possible: bool, field: &'static str) -> Result<(), &'static str> {
     if possible { Ok(()) } else { Err(field) }
 }
 
-/// A running chip holds no request back. What is being sent may be changed by the driver under the
-/// transmitter's hands, so nothing more can be said of it than that no end is farther off than the
-/// longest frame's.
+/// A running chip holds no request back, a frame has bytes, and none takes longer than they do.
 fn transmitter_possible(transmitter: TransmitState, command: CommandState) -> bool {
-    const LONGEST_MICROS: u64 = (u16::MAX as u64 * 8 + 192).div_ceil(10);
     match transmitter {
         TransmitState::Idle => true,
         TransmitState::Held => command.stopped,
-        TransmitState::Sending { ends_at, .. } => ends_at.is_none_or(|left| left <= LONGEST_MICROS),
+        TransmitState::Sending { frame, ends_at, .. } => {
+            frame.length > 0 && ends_at.is_none_or(|left| left <= frame.micros())
+        }
     }
 }
 
 /// The same state of the transmitter on another clock.
 const fn rebase(transmitter: TransmitState, from: u64, to: u64) -> TransmitState {
     match transmitter {
-        TransmitState::Sending { taken, ends_at: Some(at), result } => TransmitState::Sending {
-            taken,
-            ends_at: Some(at.saturating_sub(from).saturating_add(to)),
-            result,
-        },
+        TransmitState::Sending { frame, taken, ends_at: Some(at), result } => {
+            TransmitState::Sending {
+                frame,
+                taken,
+                ends_at: Some(at.saturating_sub(from).saturating_add(to)),
+                result,
+            }
+        }
         TransmitState::Idle | TransmitState::Held | TransmitState::Sending { .. } => transmitter,
     }
 }

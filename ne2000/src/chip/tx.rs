@@ -19,6 +19,8 @@ pub enum TransmitState {
     Held,
     /// A frame is on its way.
     Sending {
+        /// What is sent. The chip has taken TPSR and TBCR over; the driver may write them anew.
+        frame: TxRange,
         /// Nobody waits for it any more: it was taken, or it does not go to the network.
         taken: bool,
         /// When its last bit has left, in microseconds; unknown until the next call of `advance`.
@@ -30,11 +32,20 @@ pub enum TransmitState {
 
 /// The frame to send, in the chip's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TxRange {
     /// Where it begins; the address wraps after FFFFh.
     pub address: u16,
-    /// Its bytes, without frame check sequence.
+    /// Its bytes, without frame check sequence: at least one.
     pub length: u16,
+}
+
+impl TxRange {
+    /// The time on the cable, in microseconds.
+    pub(super) fn micros(self) -> u64 {
+        let bits = u64::from(self.length).wrapping_mul(8).wrapping_add(OVERHEAD_BITS);
+        bits.div_ceil(BITS_PER_MICRO)
+    }
 }
 
 impl Dp8390 {
@@ -73,7 +84,9 @@ impl Dp8390 {
         } else {
             (true, Tsr::COL.with(Tsr::ABT))
         };
-        self.transmitter = TransmitState::Sending { taken, ends_at: None, result: result.bits() };
+        let frame = TxRange { address: page_address(self.tpsr), length: self.tbcr };
+        self.transmitter =
+            TransmitState::Sending { frame, taken, ends_at: None, result: result.bits() };
         self.end_if_due();
     }
 
@@ -81,27 +94,26 @@ impl Dp8390 {
     /// and not before the frame has been taken.
     #[must_use]
     pub fn take_transmission(&mut self) -> Option<TxRange> {
-        let TransmitState::Sending { taken, .. } = &mut self.transmitter else {
+        let TransmitState::Sending { frame, taken, .. } = &mut self.transmitter else {
             return None;
         };
         if core::mem::replace(taken, true) {
             return None;
         }
-        let range = TxRange { address: page_address(self.tpsr), length: self.tbcr };
-        self.clda = range.address.wrapping_add(range.length);
+        let frame = *frame;
+        self.clda = frame.address.wrapping_add(frame.length);
         self.end_if_due();
-        Some(range)
+        Some(frame)
     }
 
     /// Tells the time, in microseconds from any start. A time before the latest one is taken for
     /// the latest one.
     pub fn advance(&mut self, now_micros: u64) {
         self.now = self.now.max(now_micros);
-        let duration = self.frame_micros();
-        if let TransmitState::Sending { ends_at, .. } = &mut self.transmitter
+        if let TransmitState::Sending { frame, ends_at, .. } = &mut self.transmitter
             && ends_at.is_none()
         {
-            *ends_at = Some(self.now.saturating_add(duration));
+            *ends_at = Some(self.now.saturating_add(frame.micros()));
         }
         self.end_if_due();
     }
@@ -121,13 +133,8 @@ impl Dp8390 {
         }
     }
 
-    fn frame_micros(&self) -> u64 {
-        let bits = u64::from(self.tbcr).wrapping_mul(8).wrapping_add(OVERHEAD_BITS);
-        bits.div_ceil(BITS_PER_MICRO)
-    }
-
     fn end_if_due(&mut self) {
-        let TransmitState::Sending { taken: true, ends_at, result } = self.transmitter else {
+        let TransmitState::Sending { taken: true, ends_at, result, .. } = self.transmitter else {
             return;
         };
         let due = match self.timing {

@@ -183,6 +183,13 @@ impl Guest {
         self.outs(&[(0x04, page), (0x05, low), (0x06, high), (0x00, 0x26)]);
     }
 
+    /// Offers frames until one finds no room.
+    pub(crate) fn fill(&mut self, length: usize, seed: u8) {
+        let full =
+            (0..256).any(|_| self.card.receive(&frame(MAC, length, seed)) == RxOutcome::NoRoom);
+        assert!(full, "a ring that never fills");
+    }
+
     pub(crate) fn receive(&mut self, frame: &[u8]) {
         assert_eq!(self.card.receive(frame), RxOutcome::Stored);
     }

@@ -64,6 +64,20 @@ fn failed_set_is_tried_again() {
 }
 
 #[test]
+fn pin_of_unknown_level_is_set_even_to_the_level_it_had() {
+    let mut pin = Mock::new(&[
+        Transaction::set(Low),
+        Transaction::set(High).with_error(MockError::Io(ErrorKind::NotConnected)),
+        Transaction::set(Low),
+    ]);
+    let mut line = IrqLine::new(pin.clone());
+    line.sync(false).expect("low at first");
+    line.sync(true).expect_err("broken");
+    line.sync(false).expect("it may have risen all the same");
+    pin.done();
+}
+
+#[test]
 fn restored_line_makes_no_edge() {
     let mut card = running();
     assert_eq!(card.receive(&frame(MAC, 60, 0)), RxOutcome::Stored);

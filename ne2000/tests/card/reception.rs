@@ -73,7 +73,7 @@ fn boundary_outside_the_ring_never_stops_the_receiver() {
 #[test]
 fn backpressure_changes_nothing_when_there_is_no_room() {
     let mut guest = up();
-    while guest.card.receive(&frame(MAC, 1000, 0)) == RxOutcome::Stored {}
+    guest.fill(1000, 0);
     let (state, ram) = (guest.card.state(), guest.card.ram().to_vec());
     assert_eq!(guest.card.receive(&frame(MAC, 1000, 1)), RxOutcome::NoRoom);
     assert_eq!((guest.card.state(), guest.card.ram()), (state, &ram[..]));
@@ -175,7 +175,9 @@ fn multicast_needs_am_and_its_bit_of_mar() {
 #[test]
 fn promiscuous_means_physical_addresses_only() {
     let mut guest = up();
-    guest.outb(0x0C, 0x10);
+    guest.outb(0x00, 0x62);
+    (8..16).for_each(|port| guest.outb(port, 0xFF));
+    guest.outs(&[(0x00, 0x22), (0x0C, 0x10)]);
     guest.receive(&frame(PEER, 60, 0));
     assert_eq!(guest.card.receive(&frame(BROADCAST, 60, 0)), RxOutcome::Filtered);
     assert_eq!(guest.card.receive(&frame([1, 0, 0, 0, 0, 1], 60, 0)), RxOutcome::Filtered);
@@ -245,7 +247,7 @@ fn damaged_frames_are_counted_and_kept_only_with_sep() {
 fn overflow_in_strict_mode_keeps_curr_and_shuts_the_receiver() {
     let mut guest = Guest::strict(Model::Ne2000);
     guest.bring_up(0x46, 0x80);
-    while guest.card.receive(&frame(MAC, 1514, 0)) == RxOutcome::Stored {}
+    guest.fill(1514, 0);
     assert_eq!(guest.isr(), PRX | OVW | RXE | RST);
     assert_eq!((guest.inb(0x0C), guest.inb(0x0F)), (0x10, 1));
     let curr = guest.curr();

@@ -252,6 +252,27 @@ fn each_card_decodes_its_own_address_lines() {
 }
 
 #[test]
+fn eight_bit_slot_has_half_the_ram_and_nothing_behind_it() {
+    let mut guest = Guest::new(Model::Ne2000EightBit);
+    guest.poke(0x5FFF, &[0x5A, 0xA5]);
+    assert_eq!(guest.peek(0x5FFF, 2), [0x5A, 0xFF]);
+    assert_eq!(guest.card.ram().len(), 8192);
+}
+
+#[test]
+fn acknowledged_counter_warns_no_more_until_it_is_read() {
+    let mut guest = Guest::new(Model::Ne2000);
+    guest.bring_up(0x46, 0x80);
+    guest.outb(0x0C, 0x24);
+    for _ in 0..130 {
+        let _ = guest.card.receive(&frame(MAC, 60, 0));
+    }
+    guest.outb(0x07, CNT);
+    let _ = guest.card.receive(&frame(MAC, 60, 0));
+    assert_eq!(guest.isr() & CNT, 0);
+}
+
+#[test]
 fn link_down_refuses_frames_both_ways() {
     let mut guest = Guest::new(Model::Ne2000);
     guest.bring_up(0x46, 0x80);

@@ -1,7 +1,7 @@
 //! State out and in.
 
 use ne2000::{
-    ChipState, CommandState, MacPolicy, Model, Ne2000, RestoreError, State, TransmitState,
+    ChipState, CommandState, MacPolicy, Model, Ne2000, RestoreError, State, TransmitState, TxRange,
 };
 
 use crate::guest::{Guest, MAC, PTX, frame};
@@ -75,7 +75,7 @@ type Change = fn(&mut State);
 
 #[test]
 fn impossible_states_are_refused_and_change_nothing() {
-    let changes: [(&str, Change); 12] = [
+    let changes: [(&str, Change); 13] = [
         ("command.page", |s| s.chip.command.page = 4),
         ("command.stopped", |s| {
             s.chip.command = CommandState { stopped: false, started: false, ..s.chip.command };
@@ -87,8 +87,14 @@ fn impossible_states_are_refused_and_change_nothing() {
         ("cntr", |s| s.chip.cntr[1] = 193),
         ("transmitter", |s| s.chip.transmitter = TransmitState::Held),
         ("transmitter", |s| {
+            let frame = TxRange { address: 0x4000, length: 60 };
             s.chip.transmitter =
-                TransmitState::Sending { taken: true, ends_at: Some(u64::MAX), result: 1 };
+                TransmitState::Sending { frame, taken: true, ends_at: Some(69), result: 1 };
+        }),
+        ("transmitter", |s| {
+            let frame = TxRange { address: 0x4000, length: 0 };
+            s.chip.transmitter =
+                TransmitState::Sending { frame, taken: false, ends_at: None, result: 1 };
         }),
         ("page3.mode", |s| s.page3.mode = 0x40),
         ("page3.mode", |s| s.page3.mode = 0x81),

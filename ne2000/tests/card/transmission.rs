@@ -97,6 +97,16 @@ fn second_request_while_busy_does_not_lose_the_first() {
 }
 
 #[test]
+fn registers_written_anew_do_not_change_the_frame_under_way() {
+    let mut guest = up();
+    guest.poke(0x4000, &frame(PEER, 60, 1));
+    guest.send(0x40, 60);
+    guest.outs(&[(0x04, 0x43), (0x05, 0), (0x06, 0)]);
+    guest.pass(1_000);
+    assert_eq!(guest.sent, [frame(PEER, 60, 1)]);
+}
+
+#[test]
 fn writing_txp_as_zero_does_not_cancel() {
     let mut guest = up();
     guest.send(0x40, 60);

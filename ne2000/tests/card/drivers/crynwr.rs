@@ -162,7 +162,7 @@ fn overflow_is_recovered_one_frame_at_a_time() {
     let strict =
         ne2000::Options { receive_mode: ne2000::ReceiveMode::Strict, ..ne2000::Options::DEFAULT };
     driver.guest.card.set_options(strict);
-    while driver.guest.card.receive(&frame(MAC, 1514, 7)) == RxOutcome::Stored {}
+    driver.guest.fill(1514, 7);
     let guest = &mut driver.guest;
     guest.outb(0x00, 0x21);
     guest.pass(2_000);

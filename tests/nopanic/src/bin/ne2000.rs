@@ -5,7 +5,7 @@
 use ne2000::rtl8029::{PciConfig, PciState, Rtl8029As};
 use ne2000::{
     MacPolicy, Model, Ne2000, Options, ReceiveMode, Reset, RxOutcome, State, TransmitState,
-    TransmitTiming, Width, WireError,
+    TransmitTiming, TxRange, Width, WireError,
 };
 use slirpkit_nopanic::{any, any_bytes, hidden, keep, one_of};
 
@@ -62,8 +62,9 @@ fn any_state(card: &Ne2000) -> State {
     state.chip.cntr = any();
     state.chip.fifo_position = any();
     state.chip.tbcr = any();
+    let frame = TxRange { address: any(), length: any() };
     state.chip.transmitter =
-        TransmitState::Sending { taken: any(), ends_at: any(), result: any() };
+        TransmitState::Sending { frame, taken: any(), ends_at: any(), result: any() };
     state.page3.mode = any();
     state
 }
@@ -74,8 +75,7 @@ fn any_pci_call(function: &mut Rtl8029As) {
     keep(function.config().read(any(), any_width()));
     function.config_mut().write(any(), any_width(), any());
     keep((function.config().io_base(), function.config().rom_base()));
-    let state =
-        PciState { command: any(), bar0: any(), rom_bar: any(), interrupt_line: any() };
+    let state = PciState { command: any(), bar0: any(), rom_bar: any(), interrupt_line: any() };
     *function.config_mut() = PciConfig::from_state(&state);
     keep(function.card().irq_level());
     function.reset();
