@@ -279,7 +279,7 @@ impl Ne2000 {
         outcome
     }
 
-    /// Whether to offer a frame now. In strict mode that is always so.
+    /// Whether to offer a frame now. In strict mode that is always so: a cable waits for nobody.
     ///
     /// In back-pressure mode it is so while the receiver is on, a frame of any length fits, and
     /// ISR.PRX is clear, that is, once the driver has served the frame before. Linux's 8390 driver

@@ -63,7 +63,7 @@ impl Dp8390 {
 
     fn receive_looped(&mut self, bus: &impl LocalBus) {
         let (first, step) = self.lane();
-        let count = self.tbcr.wrapping_div(step);
+        let count = if step == 1 { self.tbcr } else { self.tbcr / 2 };
         let start = super::page_address(self.tpsr).wrapping_add(first);
         let data = (0..count).map(|i| bus.byte(start.wrapping_add(i.wrapping_mul(step))));
 

@@ -67,14 +67,8 @@ impl Dp8390 {
         self.receive_from_cable(bus, frame, Some(error))
     }
 
-    /// Whether a frame of any length that passes the filter would be stored now. In strict mode
-    /// this is always so as far as the sender is concerned: a cable waits for nobody.
-    ///
-    /// In back-pressure mode it is false while ISR.PRX is set, even if there is room. Linux's 8390
-    /// driver serves at most nine frames in a call and clears PRX behind them, without a look at
-    /// whether more have come; a frame that arrives in between waits in the ring until the next
-    /// one, and if all of a window lies there, for a retransmission. So frames come one interrupt
-    /// at a time, and a driver never falls behind.
+    /// Whether to offer a frame now; [`Ne2000::can_receive`](crate::Ne2000::can_receive) says why
+    /// not only room counts.
     #[must_use]
     pub fn can_receive(&self) -> bool {
         match self.receive_mode {

@@ -5,7 +5,7 @@ use ne2000::{
 };
 use proptest::prelude::*;
 
-use crate::guest::{MAC, frame};
+use crate::guest::{Guest, MAC, frame, with_fcs};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -230,5 +230,57 @@ proptest! {
         prop_assert_eq!(&read[..4], &[0x01, next, low, high]);
         prop_assert_eq!(&read[4..4 + length], &sent[..]);
         prop_assert_eq!(&read[4 + length..length + 8], &crc::fcs(&sent));
+    }
+
+    /// The datasheet's recovery, wherever the transmitter happens to be.
+    #[test]
+    fn recovery_from_overflow_loses_no_stored_frame_and_sends_once(
+        lengths in prop::collection::vec(60..=1514_usize, 40..80),
+        sent_at in 0..40_usize,
+        waited in 0..2_000_u64,
+    ) {
+        let mut guest = Guest::strict(Model::Ne2000);
+        guest.bring_up(0x46, 0x80);
+        let question = frame([2; 6], 700, 1);
+        guest.poke(0x4000, &question);
+        let mut stored = Vec::new();
+        for (length, i) in lengths.iter().zip(0_u8..) {
+            if usize::from(i) == sent_at {
+                guest.send(0x40, 700);
+            }
+            let offered = frame(MAC, *length, i);
+            match guest.card.receive(&offered) {
+                RxOutcome::Stored => stored.push(offered),
+                RxOutcome::NoRoom => break,
+                outcome => prop_assert!(false, "{:?}", outcome),
+            }
+        }
+        let asked = guest.inb(0x00) & 0x04 != 0;
+        guest.pass(waited);
+
+        let sending = guest.inb(0x00) & 0x04 != 0;
+        guest.outb(0x00, 0x21);
+        guest.pass(1_600);
+        prop_assert_eq!(guest.isr() & 0x90, 0x90, "OVW and RST");
+        guest.outs(&[(0x0A, 0), (0x0B, 0)]);
+        let resend = sending && guest.isr() & 0x0A == 0;
+        guest.outs(&[(0x0D, 0x02), (0x00, 0x22)]);
+        let mut page = 0x47;
+        for offered in &stored {
+            let header = guest.peek(u16::from_le_bytes([0, page]), 4);
+            let whole = guest.peek(u16::from_le_bytes([0, page]), offered.len() as u16 + 8);
+            prop_assert_eq!(&whole[4..], &with_fcs(offered)[..]);
+            page = header[1];
+            guest.outb(0x03, if page == 0x46 { 0x7F } else { page - 1 });
+        }
+        prop_assert_eq!(page, guest.curr());
+        guest.outs(&[(0x07, 0x10), (0x0D, 0x00)]);
+        if resend {
+            guest.outb(0x00, 0x26);
+        }
+        guest.pass(2_000);
+        prop_assert_eq!(guest.sent.len(), usize::from(asked));
+        prop_assert!(guest.sent.iter().all(|sent| *sent == question));
+        prop_assert_eq!(guest.card.receive(&frame(MAC, 1514, 0)), RxOutcome::Stored);
     }
 }
