@@ -2,10 +2,13 @@
 #![no_std]
 #![no_main]
 
+use embedded_hal::digital::{ErrorKind, ErrorType, OutputPin};
+use ne2000::crc::fcs;
+use ne2000::regs::Isr;
 use ne2000::rtl8029::{PciConfig, PciState, Rtl8029As};
 use ne2000::{
-    MacPolicy, Model, Ne2000, Options, ReceiveMode, Reset, RxOutcome, State, TransmitState,
-    TransmitTiming, TxRange, Width, WireError,
+    ChipKind, Dp8390, IrqLine, IsaCard, LocalBus, MacPolicy, Model, Ne2000, Options, ReceiveMode,
+    Reset, RxOutcome, State, TransmitState, TransmitTiming, TxRange, Width, WireError,
 };
 use slirpkit_nopanic::{any, any_bytes, hidden, keep, one_of};
 
@@ -13,12 +16,93 @@ slirpkit_nopanic::program!({
     let model = one_of(Model::Ne1000, &[Model::Ne2000, Model::Ne2000EightBit, Model::Rtl8029As]);
     let mut card = Ne2000::with_options(model, any(), any_options());
     let mut function = Rtl8029As::new(any(), any_options());
+    let mut chip = Dp8390::new(one_of(ChipKind::Dp8390, &[ChipKind::Rtl8029As]));
+    let line = IrqLine::new(AnyPin);
+    let mut isa = if any() {
+        IsaCard::new(Ne2000::with_options(model, any(), any_options()), line)
+    } else {
+        IsaCard::restored(Ne2000::with_options(model, any(), any_options()), line)
+    };
     while any() {
+        any_chip_call(hidden(&mut chip), &mut AnyBus { page: any() });
+        any_isa_call(hidden(&mut isa));
         any_call(hidden(&mut card));
         any_call(function.card_mut());
         any_pci_call(hidden(&mut function));
     }
+    let (last, mut line) = isa.into_parts();
+    keep(last.irq_level());
+    line.adopt(any());
+    keep(line.sync(any()).is_ok());
+    line.release();
 });
+
+/// A bus of which nothing is known.
+struct AnyBus {
+    page: [u8; 256],
+}
+
+impl LocalBus for AnyBus {
+    fn byte(&self, address: u16) -> u8 {
+        keep(address);
+        any()
+    }
+
+    fn set_byte(&mut self, address: u16, value: u8) {
+        keep((address, value));
+    }
+
+    fn page_mut(&mut self, page: u8) -> Option<&mut [u8; 256]> {
+        keep(page);
+        if any() { Some(&mut self.page) } else { None }
+    }
+
+    fn piece(&self, address: u16) -> &[u8] {
+        keep(address);
+        any_bytes()
+    }
+}
+
+/// A pin that fails as it likes.
+struct AnyPin;
+
+impl ErrorType for AnyPin {
+    type Error = ErrorKind;
+}
+
+impl OutputPin for AnyPin {
+    fn set_low(&mut self) -> Result<(), ErrorKind> {
+        if any() { Ok(()) } else { Err(ErrorKind::Other) }
+    }
+
+    fn set_high(&mut self) -> Result<(), ErrorKind> {
+        if any() { Ok(()) } else { Err(ErrorKind::Other) }
+    }
+}
+
+fn any_chip_call(chip: &mut Dp8390, bus: &mut AnyBus) {
+    chip.set_receive_mode(one_of(ReceiveMode::BackPressure, &[ReceiveMode::Strict]));
+    chip.set_timing(one_of(TransmitTiming::BitTime, &[TransmitTiming::Instant]));
+    keep(chip.remote_read(bus));
+    chip.remote_write(bus, any());
+    keep(chip.take_transmission());
+    let bits = Isr::from_bits(any());
+    let changed = chip.isr().with(bits).without(Isr::from_bits(any()));
+    keep((chip.word_mode(), changed.bits(), changed.any_of(bits)));
+    keep((fcs(any_bytes()), any_width().bytes()));
+    keep(one_of(Model::Ne1000, &[Model::Ne2000]).ram_len());
+}
+
+fn any_isa_call(isa: &mut IsaCard<AnyPin>) {
+    keep(isa.read(any(), any_width()).0);
+    keep(isa.write(any(), any_width(), any()).is_ok());
+    keep(isa.receive(any_bytes()).0);
+    keep(isa.transmit().1.is_ok());
+    keep((isa.advance(any()).is_ok(), isa.sync().is_ok()));
+    keep(isa.reset(one_of(Reset::PowerOn, &[Reset::Port])).is_ok());
+    keep(isa.card().irq_level());
+    any_call(isa.card_mut());
+}
 
 fn any_options() -> Options {
     Options {
