@@ -201,7 +201,8 @@ pub struct DatagramError {
     pub quoted: Option<[u8; 8]>,
 }
 
-/// What a host can do beyond the minimum. Read once, when the NAT is made.
+/// What a host can do beyond the minimum. It stays the same for as long as the host lives, and is
+/// asked for where it matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Capabilities {
     /// [`Host::open_datagram`] can make [`DatagramKind::Ping`] sockets.
