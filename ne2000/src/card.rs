@@ -79,7 +79,8 @@ impl Default for Options {
 /// - Inputs: [`read`](Self::read), [`write`](Self::write), [`receive`](Self::receive),
 ///   [`advance`](Self::advance).
 /// - Outputs, to look at after each input: [`transmit`](Self::transmit),
-///   [`irq_level`](Self::irq_level), [`poll_at`](Self::poll_at), [`can_receive`](Self::can_receive).
+///   [`irq_level`](Self::irq_level), [`poll_at`](Self::poll_at),
+///   [`receive_room`](Self::receive_room).
 /// - Commands: [`set_link`](Self::set_link), [`set_options`](Self::set_options),
 ///   [`reset`](Self::reset).
 ///
@@ -279,16 +280,37 @@ impl Ne2000 {
         outcome
     }
 
-    /// Whether to offer a frame now. In strict mode that is always so: a cable waits for nobody.
+    /// How many frames, of any length each, may be offered before the driver's next access without
+    /// one being refused for lack of room. In strict mode any number: a cable waits for nobody.
     ///
-    /// In back-pressure mode it is so while the receiver is on, a frame of any length fits, and
-    /// ISR.PRX is clear, that is, once the driver has served the frame before. Linux's 8390 driver
-    /// has a budget of ten frames a call and acknowledges PRX behind them without looking whether
-    /// more have come, so a burst would leave frames in the ring that nobody fetches until another
-    /// one arrives. Changes with each access and with [`receive`](Self::receive).
+    /// In back-pressure mode, while the receiver is on, that is what the ring has pages for, and at
+    /// most a burst of eight frames: while ISR.PRX is clear, and, once the first of them has set
+    /// it, until the driver's next access. From then on it is none until the driver has
+    /// acknowledged PRX. Linux's 8390 driver serves at most nine frames a call and acknowledges PRX
+    /// behind them without another look: a frame beyond those, or one stored between its last look
+    /// at CURR and its acknowledgment, would lie in the ring until yet another one arrives.
+    ///
+    /// A driver that has PRX masked in IMR looks into the ring by itself, and iPXE never
+    /// acknowledges anything; for such a driver a new burst begins once it has emptied the ring.
+    ///
+    /// A ring of less than eight pages has no room for the longest frame; there, what is promised is
+    /// that a frame fits that the ring takes at all. Changes with each access and with
+    /// [`receive`](Self::receive).
+    #[must_use]
+    pub fn receive_room(&self) -> usize {
+        self.chip.receive_room()
+    }
+
+    /// Whether to offer a frame now: whether [`receive_room`](Self::receive_room) is not 0.
     #[must_use]
     pub fn can_receive(&self) -> bool {
-        self.chip.can_receive()
+        self.receive_room() > 0
+    }
+
+    /// Whether [`transmit`](Self::transmit) has a frame to give.
+    #[must_use]
+    pub const fn transmit_pending(&self) -> bool {
+        self.chip.transmission_pending()
     }
 
     /// Takes the frame that the card sends, once for each transmission. Changes with each write.

@@ -8,7 +8,7 @@ use crate::memory::Model;
 use crate::rtl8029::{Page3, Page3State};
 
 /// The version of [`State`]. A state of another version is refused.
-pub const STATE_VERSION: u16 = 1;
+pub const STATE_VERSION: u16 = 2;
 
 /// Everything that a card remembers but its RAM, which [`Ne2000::ram`] gives, and the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -99,6 +99,8 @@ pub struct Dp8390 {
     curr: u8,
     /// The ring has overflowed, and the chip has not been stopped and started since.
     overflowed: bool,
+    /// Frames that may still join those for which PRX was raised; none after an access.
+    burst_left: u8,
     par: [u8; 6],
     mar: [u8; 8],
     tallies: Tallies,
@@ -142,6 +144,7 @@ impl Dp8390 {
             bnry: 0,
             curr: 0,
             overflowed: false,
+            burst_left: 0,
             par: [0; 6],
             mar: [0; 8],
             tallies: Tallies::new(),
@@ -188,6 +191,7 @@ impl Dp8390 {
     /// Pulls the RESET pin (DP8390D datasheet, section 11.0): the chip stops, and every register
     /// that the datasheet does not name keeps its value.
     pub const fn reset(&mut self) {
+        self.end_burst();
         self.command = CommandState::new();
         self.overflowed = false;
         self.transmitter = TransmitState::Idle;
@@ -198,6 +202,7 @@ impl Dp8390 {
 
     /// Reads the register at `offset`, 0 to 15, of the selected page.
     pub fn read(&mut self, offset: u8) -> u8 {
+        self.end_burst();
         if offset == regs::CR {
             return self.read_command().bits();
         }
@@ -212,6 +217,7 @@ impl Dp8390 {
 
     /// Writes the register at `offset`, 0 to 15, of the selected page.
     pub fn write(&mut self, bus: &impl LocalBus, offset: u8, value: u8) {
+        self.end_burst();
         if offset == regs::CR {
             return self.write_command(bus, regs::Cr::from_bits(value));
         }

@@ -48,6 +48,7 @@ impl Dp8390 {
     /// carried last. Drivers do read on: Linux and Crynwr read the PROM with twice the cycles
     /// that their count covers.
     pub fn remote_read(&mut self, bus: &impl LocalBus) -> u16 {
+        self.end_burst();
         let reading = matches!(self.command.remote, RemoteDma::Read | RemoteDma::SendPacket);
         if reading && self.rbcr > 0 {
             self.data_latch = if self.word_mode() {
@@ -64,6 +65,7 @@ impl Dp8390 {
     /// One write cycle of the data port: a byte, or a word if DCR.WTS is set. Without a write
     /// command, and when all bytes have been written, it goes nowhere.
     pub fn remote_write(&mut self, bus: &mut impl LocalBus, value: u16) {
+        self.end_burst();
         self.data_latch = value;
         if self.command.remote != RemoteDma::Write || self.rbcr == 0 {
             return;

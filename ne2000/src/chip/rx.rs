@@ -50,6 +50,9 @@ const MIN_LEN: usize = 64;
 const MIN_RUNT_LEN: usize = 8;
 /// Pages that the longest frame takes: 1518 bytes, check sequence and header.
 const PAGES_OF_LONGEST: u8 = 6;
+/// Frames that a driver is handed before it has looked: one less than Linux's 8390 driver serves in
+/// a call.
+pub(super) const BURST: u8 = 8;
 
 impl Dp8390 {
     /// Offers a frame, without its check sequence, to the receiver.
@@ -67,19 +70,34 @@ impl Dp8390 {
         self.receive_from_cable(bus, frame, Some(error))
     }
 
-    /// Whether to offer a frame now; [`Ne2000::can_receive`](crate::Ne2000::can_receive) says why
+    /// How many frames to offer now; [`Ne2000::receive_room`](crate::Ne2000::receive_room) says why
     /// not only room counts.
     #[must_use]
-    pub fn can_receive(&self) -> bool {
-        match self.receive_mode {
-            ReceiveMode::Strict => true,
-            ReceiveMode::BackPressure => {
-                self.receiver_on()
-                    && !self.rcr.any_of(Rcr::MON)
-                    && !self.isr.any_of(Isr::PRX)
-                    && self.has_room_for_any()
-            }
+    pub fn receive_room(&self) -> usize {
+        if self.receive_mode == ReceiveMode::Strict {
+            return usize::MAX;
         }
+        if !self.receiver_on() || self.rcr.any_of(Rcr::MON) {
+            return 0;
+        }
+        self.frames_that_fit().min(usize::from(self.burst()))
+    }
+
+    /// Frames that the driver is sure to look for after the next one has been stored.
+    fn burst(&self) -> u8 {
+        if !self.isr.any_of(Isr::PRX) || self.polled_and_empty() { BURST } else { self.burst_left }
+    }
+
+    /// Whether a driver that does not let PRX interrupt it has fetched every frame. iPXE looks at
+    /// RSR and CURR and never acknowledges PRX; the next look is always still to come.
+    fn polled_and_empty(&self) -> bool {
+        let empty = self.curr == self.bnry || self.curr == self.page_after(self.bnry);
+        empty && !self.imr.any_of(Isr::PRX)
+    }
+
+    /// An access of the driver's ends the burst: from now on it may have looked at CURR already.
+    pub(super) const fn end_burst(&mut self) {
+        self.burst_left = 0;
     }
 
     fn receiver_on(&self) -> bool {
@@ -153,6 +171,7 @@ impl Dp8390 {
             return RxOutcome::NoRoom;
         };
         self.store(bus, frame, status, next, error.is_some());
+        self.burst_left = self.burst().saturating_sub(1);
         self.curr = next;
         self.local_next = next;
         self.rsr = status;
@@ -182,37 +201,48 @@ impl Dp8390 {
         if next == self.pstop { self.pstart } else { next }
     }
 
-    /// The page that follows a frame of `length` bytes at CURR, if it fits.
+    fn in_ring(&self, page: u8) -> bool {
+        (self.pstart..self.pstop).contains(&page)
+    }
+
+    /// Pages from CURR on that the next frame may take.
     ///
     /// The ring is full when the page behind a frame would be BNRY, so the last page is never used,
     /// and CURR equal to BNRY means empty: what VirtualBox found on hardware, against the ST
-    /// datasheet's words. No driver lets the two meet.
+    /// datasheet's words. No driver lets the two meet. A BNRY outside the ring stops no frame.
     ///
     /// A CURR outside the ring takes no frame (CVE-2015-5278, CVE-2015-5279).
-    fn page_behind(&self, length: usize) -> Option<u8> {
-        let ring = self.ring_pages()?;
-        if !(self.pstart..self.pstop).contains(&self.curr) {
-            return None;
-        }
-        let bytes = length.saturating_add(HEADER_LEN + FCS_LEN);
-        let pages = bytes.div_ceil(256);
-        if pages >= usize::from(ring) {
-            return None;
-        }
-        (0..pages).try_fold(self.curr, |page, _| {
-            Some(self.page_after(page)).filter(|next| *next != self.bnry)
-        })
+    fn free_pages(&self) -> u8 {
+        let Some(ring) = self.ring_pages().filter(|_| self.in_ring(self.curr)) else {
+            return 0;
+        };
+        let to_boundary = if self.bnry > self.curr && self.in_ring(self.bnry) {
+            self.bnry.wrapping_sub(self.curr)
+        } else if self.in_ring(self.bnry) {
+            ring.wrapping_sub(self.curr.wrapping_sub(self.bnry))
+        } else {
+            ring
+        };
+        to_boundary.saturating_sub(1)
     }
 
-    /// Whether the longest frame fits, or, in a ring too small for it, whether the ring is as empty
-    /// as drivers leave it, with BNRY one page behind CURR.
-    fn has_room_for_any(&self) -> bool {
-        let Some(ring) = self.ring_pages() else {
-            return false;
+    /// The page that follows a frame of `length` bytes at CURR, if it fits.
+    fn page_behind(&self, length: usize) -> Option<u8> {
+        let bytes = length.saturating_add(HEADER_LEN + FCS_LEN);
+        let pages = u8::try_from(bytes.div_ceil(256)).ok()?;
+        (pages <= self.free_pages())
+            .then(|| (0..pages).fold(self.curr, |page, _| self.page_after(page)))
+    }
+
+    /// How many frames of the greatest length fit. A ring too small for one takes one of those that
+    /// fit at all, once it is as empty as drivers leave it, with BNRY one page behind CURR.
+    fn frames_that_fit(&self) -> usize {
+        let Some(ring) = self.ring_pages().filter(|_| !self.overflowed) else {
+            return 0;
         };
         let wanted = PAGES_OF_LONGEST.min(ring.saturating_sub(2)).max(1);
-        let bytes = usize::from(wanted).wrapping_mul(256).saturating_sub(HEADER_LEN + FCS_LEN);
-        !self.overflowed && self.page_behind(bytes).is_some()
+        let frames = usize::from(self.free_pages()).checked_div(usize::from(wanted)).unwrap_or(0);
+        if frames > 0 && !self.in_ring(self.bnry) { usize::MAX } else { frames }
     }
 
     /// Writes header, frame and check sequence from CURR on.

@@ -2,6 +2,7 @@
 
 use super::loopback::Fifo;
 use super::regs::{Dcr, Isr, Rcr, Rsr, Tcr, Tsr};
+use super::rx::BURST;
 use super::tally::Tallies;
 use super::{ChipKind, CommandState, Dp8390, ReceiveMode, TransmitState, TransmitTiming};
 
@@ -33,6 +34,8 @@ pub struct ChipState {
     pub curr: u8,
     /// The ring has overflowed, and the chip has not been stopped and started since.
     pub overflowed: bool,
+    /// Frames that may still join those for which PRX was raised, 0 to 7; none after an access.
+    pub burst_left: u8,
     pub par: [u8; 6],
     pub mar: [u8; 8],
     pub cntr: [u8; 3],
@@ -80,6 +83,7 @@ impl Dp8390 {
             bnry,
             curr,
             overflowed,
+            burst_left,
             par,
             mar,
             tallies,
@@ -113,6 +117,7 @@ impl Dp8390 {
             bnry,
             curr,
             overflowed,
+            burst_left,
             par,
             mar,
             cntr: tallies.saved(),
@@ -156,6 +161,7 @@ impl Dp8390 {
             bnry,
             curr,
             overflowed,
+            burst_left,
             par,
             mar,
             cntr,
@@ -178,6 +184,7 @@ impl Dp8390 {
         require(isr & !maskable == 0, "isr")?;
         require(imr & !maskable == 0, "imr")?;
         require(ncr <= 15, "ncr")?;
+        require(burst_left < BURST, "burst_left")?;
         require(fifo_position <= 7, "fifo_position")?;
         require(transmitter_possible(transmitter, command), "transmitter")?;
         Ok(Self {
@@ -200,6 +207,7 @@ impl Dp8390 {
             bnry,
             curr,
             overflowed,
+            burst_left,
             par,
             mar,
             tallies: Tallies::from_saved(cntr).ok_or("cntr")?,

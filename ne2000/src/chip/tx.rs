@@ -90,6 +90,12 @@ impl Dp8390 {
         self.end_if_due();
     }
 
+    /// Whether [`Dp8390::take_transmission`] has a frame to give.
+    #[must_use]
+    pub const fn transmission_pending(&self) -> bool {
+        matches!(self.transmitter, TransmitState::Sending { taken: false, .. })
+    }
+
     /// The frame that goes to the network now, once. The transmission ends when its time is over,
     /// and not before the frame has been taken.
     #[must_use]

@@ -1,5 +1,7 @@
 //! A machine with one card, and what every driver does to it.
 
+use std::collections::VecDeque;
+
 use ne2000::{Model, Ne2000, Options, ReceiveMode, RxOutcome, TransmitTiming, Width};
 
 pub(crate) const MAC: [u8; 6] = [0x52, 0x54, 0x00, 0x12, 0x34, 0x56];
@@ -22,45 +24,81 @@ pub(crate) struct Guest {
     pub(crate) now: u64,
     /// What has left the card.
     pub(crate) sent: Vec<Vec<u8>>,
+    /// Frames that the network hands over after the driver's accesses, when the card has room.
+    pub(crate) waiting: VecDeque<Vec<u8>>,
+    /// Accesses from one of them to the next; 0 for as many as there is room for at each access.
+    pub(crate) pace: usize,
+    accesses: usize,
 }
 
 impl Guest {
     pub(crate) fn new(model: Model) -> Self {
-        Self { card: Ne2000::new(model, MAC), now: 0, sent: Vec::new() }
+        Self::with_options(model, Options::DEFAULT)
+    }
+
+    fn with_options(model: Model, options: Options) -> Self {
+        let card = Ne2000::with_options(model, MAC, options);
+        Self { card, now: 0, sent: Vec::new(), waiting: VecDeque::new(), pace: 0, accesses: 0 }
     }
 
     pub(crate) fn strict(model: Model) -> Self {
         let options = Options { receive_mode: ReceiveMode::Strict, ..Options::DEFAULT };
-        Self { card: Ne2000::with_options(model, MAC, options), now: 0, sent: Vec::new() }
+        Self::with_options(model, options)
     }
 
     pub(crate) fn instant(model: Model) -> Self {
         let options = Options { timing: TransmitTiming::Instant, ..Options::DEFAULT };
-        Self { card: Ne2000::with_options(model, MAC, options), now: 0, sent: Vec::new() }
+        Self::with_options(model, options)
+    }
+
+    fn read(&mut self, port: u8, width: Width) -> u32 {
+        let value = self.card.read(port, width);
+        self.hand_over();
+        value
+    }
+
+    fn write(&mut self, port: u8, width: Width, value: u32) {
+        self.card.write(port, width, value);
+        self.hand_over();
+    }
+
+    /// Offers what waits and is due after one more access.
+    fn hand_over(&mut self) {
+        self.accesses += 1;
+        let due = match self.accesses.checked_rem(self.pace) {
+            None => usize::MAX,
+            Some(0) => 1,
+            Some(_) => 0,
+        };
+        for _ in 0..due.min(self.card.receive_room()).min(self.waiting.len()) {
+            if let Some(frame) = self.waiting.pop_front() {
+                self.receive(&frame);
+            }
+        }
     }
 
     pub(crate) fn inb(&mut self, port: u8) -> u8 {
-        self.card.read(port, Width::Byte) as u8
+        self.read(port, Width::Byte) as u8
     }
 
     pub(crate) fn inw(&mut self, port: u8) -> u16 {
-        self.card.read(port, Width::Word) as u16
+        self.read(port, Width::Word) as u16
     }
 
     pub(crate) fn inl(&mut self, port: u8) -> u32 {
-        self.card.read(port, Width::Dword)
+        self.read(port, Width::Dword)
     }
 
     pub(crate) fn outb(&mut self, port: u8, value: u8) {
-        self.card.write(port, Width::Byte, u32::from(value));
+        self.write(port, Width::Byte, u32::from(value));
     }
 
     pub(crate) fn outw(&mut self, port: u8, value: u16) {
-        self.card.write(port, Width::Word, u32::from(value));
+        self.write(port, Width::Word, u32::from(value));
     }
 
     pub(crate) fn outl(&mut self, port: u8, value: u32) {
-        self.card.write(port, Width::Dword, value);
+        self.write(port, Width::Dword, value);
     }
 
     pub(crate) fn outs(&mut self, pairs: &[(u8, u8)]) {

@@ -168,19 +168,36 @@ proptest! {
     }
 
     #[test]
-    fn can_receive_keeps_its_word(
+    fn receive_room_keeps_its_word(
         mut card in card(),
+        ring in prop::option::of((0..0x80_u8, 8..0x80_u8, any::<u8>(), any::<u8>())),
         operations in prop::collection::vec(operation(), 0..100),
+        lengths in prop::collection::vec(0..=1518_usize, 16),
     ) {
         let mut now = 0;
+        if let Some((start, pages, curr, bnry)) = ring {
+            let curr = start + curr % pages;
+            for (port, value) in [
+                (0x00, 0x21), (0x0C, 0x14), (0x01, start), (0x02, start + pages),
+                (0x03, bnry), (0x00, 0x61), (0x07, curr), (0x00, 0x22),
+            ] {
+                card.write(port, Width::Byte, u32::from(value));
+            }
+        }
         for operation in &operations {
             apply(&mut card, operation, &mut now);
         }
-        let back_pressure = card.state().chip.receive_mode == ReceiveMode::BackPressure;
-        let large_ring = card.state().chip.pstop.saturating_sub(card.state().chip.pstart) >= 8;
-        if back_pressure && large_ring && card.can_receive() {
-            let outcome = card.receive(&frame(MAC, 1518, 0));
-            prop_assert!(matches!(outcome, RxOutcome::Stored | RxOutcome::Filtered));
+        let chip = card.state().chip;
+        let back_pressure = chip.receive_mode == ReceiveMode::BackPressure;
+        if back_pressure && chip.pstop.saturating_sub(chip.pstart) >= 8 {
+            for length in &lengths[..card.receive_room()] {
+                let before = card.receive_room();
+                let outcome = card.receive(&frame(MAC, *length, 0));
+                prop_assert!(
+                    matches!(outcome, RxOutcome::Stored | RxOutcome::Filtered | RxOutcome::Runt)
+                );
+                prop_assert!(card.receive_room() <= before);
+            }
         }
     }
 

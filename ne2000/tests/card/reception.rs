@@ -80,13 +80,55 @@ fn backpressure_changes_nothing_when_there_is_no_room() {
 }
 
 #[test]
-fn can_receive_waits_for_prx_to_be_acknowledged() {
+fn room_is_a_burst_until_an_access_and_a_burst_again_once_prx_is_acknowledged() {
+    let accesses: [fn(&mut Guest); 5] = [
+        |guest| assert_eq!(guest.inb(0x00), 0x22),
+        |guest| guest.outb(0x00, 0x22),
+        |guest| assert_eq!(guest.inw(0x10), 0),
+        |guest| guest.outw(0x10, 0),
+        |guest| guest.outb(0x0F, 0x01),
+    ];
+    for access in accesses {
+        let mut guest = up();
+        assert_eq!(guest.card.receive_room(), 8);
+        guest.receive(&frame(MAC, 60, 0));
+        assert_eq!(guest.card.receive_room(), 7);
+        access(&mut guest);
+        assert_eq!(guest.card.receive_room(), 0);
+        guest.outb(0x07, PRX);
+        assert_eq!(guest.card.receive_room(), 8);
+    }
+}
+
+#[test]
+fn room_of_a_driver_that_masks_prx_is_there_again_when_the_ring_is_empty() {
     let mut guest = up();
-    assert!(guest.card.can_receive());
+    guest.outb(0x0F, 0x3E);
     guest.receive(&frame(MAC, 60, 0));
-    assert!(!guest.card.can_receive(), "the driver has not seen this one yet");
-    guest.outb(0x07, PRX);
-    assert!(guest.card.can_receive());
+    guest.receive(&frame(MAC, 60, 1));
+    assert_eq!(guest.isr(), PRX);
+    assert_eq!(guest.card.receive_room(), 0, "masked for a while, as in Linux's transmission");
+    guest.outb(0x03, 0x47);
+    assert_eq!(guest.card.receive_room(), 0);
+    guest.outb(0x03, 0x48);
+    assert_eq!(guest.card.receive_room(), 8);
+    guest.receive(&frame(MAC, 60, 2));
+    assert_eq!(guest.card.receive_room(), 7);
+    guest.outb(0x0F, 0x3F);
+    assert_eq!(guest.card.receive_room(), 0);
+}
+
+#[test]
+fn room_counts_the_longest_frames_that_the_ring_takes() {
+    for free in 0..=56_u8 {
+        let mut guest = up();
+        // The page behind `free` more pages is BNRY.
+        guest.outb(0x03, if free == 56 { 0x46 } else { 0x47 + free + 1 });
+        assert_eq!(guest.card.receive_room(), usize::from(free / 6).min(8), "{free}");
+    }
+    let mut guest = up();
+    guest.outb(0x03, 0x00);
+    assert_eq!(guest.card.receive_room(), 8, "a boundary outside the ring stops no frame");
 }
 
 #[test]
@@ -119,7 +161,8 @@ fn can_receive_is_false_while_the_receiver_is_off() {
         guest.outb(port, value);
         assert!(!guest.card.can_receive(), "{port:x} {value:x}");
     }
-    assert!(Guest::strict(Model::Ne2000).card.can_receive(), "a cable waits for nobody");
+    let strict = Guest::strict(Model::Ne2000);
+    assert_eq!(strict.card.receive_room(), usize::MAX, "a cable waits for nobody");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use ne2000::{Model, RxOutcome};
 
-use crate::guest::{Guest, MAC, OVW, PEER, RDC, RST, frame};
+use crate::guest::{Guest, MAC, OVW, PEER, PRX, RDC, RST, frame};
 
 struct Ipxe {
     guest: Guest,
@@ -138,6 +138,18 @@ fn polls_frames_of_odd_lengths_around_the_ring() {
         assert_eq!(driver.poll(), Some(sent));
         assert_eq!(driver.poll(), None);
     }
+}
+
+/// It never acknowledges PRX, and lets nothing interrupt it.
+#[test]
+fn frames_that_wait_at_every_access_are_all_polled() {
+    let mut driver = probed(Model::Rtl8029As);
+    let frames: Vec<_> = (0..100).map(|seed| frame(MAC, 1000, seed)).collect();
+    driver.guest.waiting.extend(frames.iter().cloned());
+    assert_eq!(driver.guest.isr() & PRX, 0);
+    let polled: Vec<_> = core::iter::from_fn(|| driver.poll()).collect();
+    assert_eq!(polled, frames);
+    assert_eq!(driver.guest.isr() & PRX, PRX);
 }
 
 #[test]

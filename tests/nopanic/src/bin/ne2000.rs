@@ -85,6 +85,7 @@ fn any_chip_call(chip: &mut Dp8390, bus: &mut AnyBus) {
     chip.set_timing(one_of(TransmitTiming::BitTime, &[TransmitTiming::Instant]));
     keep(chip.remote_read(bus));
     chip.remote_write(bus, any());
+    keep((chip.receive_room(), chip.transmission_pending()));
     keep(chip.take_transmission());
     let bits = Isr::from_bits(any());
     let changed = chip.isr().with(bits).without(Isr::from_bits(any()));
@@ -128,7 +129,8 @@ fn any_call(card: &mut Ne2000) {
         keep(frame.copy_to(hidden(&mut [0; 2048][..])));
     }
     card.advance(any());
-    keep((card.poll_at(), card.can_receive(), card.irq_level()));
+    keep((card.poll_at(), card.irq_level(), card.transmit_pending()));
+    keep((card.receive_room(), card.can_receive()));
     keep((card.model(), card.mac(), card.prom(), card.ram(), card.stats()));
     card.set_link(any());
     card.set_options(any_options());
@@ -145,6 +147,7 @@ fn any_state(card: &Ne2000) -> State {
     state.chip.command.page = any();
     state.chip.cntr = any();
     state.chip.fifo_position = any();
+    state.chip.burst_left = any();
     state.chip.tbcr = any();
     let frame = TxRange { address: any(), length: any() };
     state.chip.transmitter =
