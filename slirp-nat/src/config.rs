@@ -8,6 +8,7 @@ use managed::ManagedSlice;
 
 use crate::flow::{Flow, Permit};
 use crate::forward::ForwardSlot;
+use crate::policy::is_single_host;
 use crate::service::dhcp::Lease;
 
 /// Resolvers that the DNS relay tries, at most.
@@ -15,6 +16,9 @@ pub const MAX_RESOLVERS: usize = 4;
 
 /// Longest host or domain name handed out by DHCP (RFC 1035 2.3.4).
 pub const MAX_NAME_LEN: usize = 255;
+
+/// Longest name or URL of a boot file: the longest value of an option (RFC 2132 2).
+pub const MAX_BOOT_FILE_LEN: usize = 255;
 
 /// Smallest MTU, the least that every IPv4 link carries (RFC 791 3.2).
 pub const MIN_MTU: u16 = 68;
@@ -64,6 +68,13 @@ pub struct Config {
     pub hostname: String<MAX_NAME_LEN>,
     /// Domain name for the guest (DHCP option 15); empty for none.
     pub domain: String<MAX_NAME_LEN>,
+    /// The file that the guest boots, or its URL (DHCP field `file` and option 67); empty for none.
+    /// A BOOTP client, which knows the field alone, is told of no name longer than 127 bytes.
+    pub boot_file: String<MAX_BOOT_FILE_LEN>,
+    /// The server that has the boot file (DHCP field `siaddr`); `None` for the gateway.
+    pub next_server: Option<Ipv4Addr>,
+    /// The same server's name (DHCP field `sname` and option 66); empty for none.
+    pub tftp_server_name: String<MAX_NAME_LEN>,
     /// Where the DNS relay sends queries, the best first. May be changed at run time by
     /// [`Nat::set_resolvers`](crate::Nat::set_resolvers).
     pub resolvers: Vec<SocketAddr, MAX_RESOLVERS>,
@@ -88,6 +99,9 @@ impl Default for Config {
             default_guest: Ipv4Addr::new(10, 0, 2, 15),
             hostname: String::new(),
             domain: String::new(),
+            boot_file: String::new(),
+            next_server: None,
+            tftp_server_name: String::new(),
             resolvers: Vec::new(),
             host_loopback: false,
             udp_mapping: UdpMapping::default(),
@@ -106,6 +120,9 @@ pub enum ConfigError {
     Network,
     /// Gateway, name server or first lease lies outside the network, or two are the same.
     Address,
+    /// The boot file's or the server's name has a NUL, which would end it in its field, or the next
+    /// server is no single host.
+    Boot,
     /// There is no room for a single flow, or no hash bucket.
     Storage,
 }
@@ -119,6 +136,9 @@ impl core::fmt::Display for ConfigError {
             }
             Self::Address => {
                 "gateway, name server and first lease must be different addresses of the network"
+            }
+            Self::Boot => {
+                "names of boot file and server must be without NUL, and the next server a single host"
             }
             Self::Storage => "storage must hold at least one flow and one hash bucket",
         })
@@ -145,7 +165,22 @@ impl Config {
             && ![self.first_lease, self.default_guest]
                 .iter()
                 .any(|a| *a == self.gateway || *a == self.dns);
-        if named.into_iter().all(inside) && distinct { Ok(()) } else { Err(ConfigError::Address) }
+        if !named.into_iter().all(inside) || !distinct {
+            return Err(ConfigError::Address);
+        }
+        self.validate_boot()
+    }
+
+    fn validate_boot(&self) -> Result<(), ConfigError> {
+        let has_nul = self.boot_file.contains('\0') || self.tftp_server_name.contains('\0');
+        let next = self.next_server();
+        let host = is_single_host(self, next) && !next.is_unspecified() && !next.is_loopback();
+        if has_nul || !host { Err(ConfigError::Boot) } else { Ok(()) }
+    }
+
+    /// The server that the guest boots from.
+    pub(crate) fn next_server(&self) -> Ipv4Addr {
+        self.next_server.unwrap_or(self.gateway)
     }
 
     /// The network mask as a number.
@@ -219,4 +254,34 @@ pub struct Storage<'a> {
     pub leases: ManagedSlice<'a, Lease>,
     /// Port forwards.
     pub forwards: ManagedSlice<'a, ForwardSlot>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(change: impl FnOnce(&mut Config)) -> Result<(), ConfigError> {
+        let mut config = Config::default();
+        change(&mut config);
+        config.validate()
+    }
+
+    #[test]
+    fn a_name_with_a_nul_is_refused() {
+        assert_eq!(with(|config| config.boot_file.push_str("boot.ipxe").unwrap()), Ok(()));
+        let error = Err(ConfigError::Boot);
+        assert_eq!(with(|config| config.boot_file.push_str("boot\0").unwrap()), error);
+        assert_eq!(with(|config| config.tftp_server_name.push('\0').unwrap()), error);
+    }
+
+    #[test]
+    fn a_boot_server_is_a_single_host() {
+        let next = |address: [u8; 4]| with(|config| config.next_server = Some(address.into()));
+        for good in [[10, 0, 2, 2], [10, 0, 2, 20], [192, 0, 2, 9]] {
+            assert_eq!(next(good), Ok(()), "{good:?}");
+        }
+        for bad in [[0, 0, 0, 0], [127, 0, 0, 1], [224, 0, 0, 1], [255; 4], [10, 0, 2, 255]] {
+            assert_eq!(next(bad), Err(ConfigError::Boot), "{bad:?}");
+        }
+    }
 }

@@ -24,8 +24,8 @@ mod stats;
 mod train;
 
 pub use config::{
-    Config, ConfigError, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret, Storage,
-    UdpFiltering, UdpMapping,
+    Config, ConfigError, MAX_BOOT_FILE_LEN, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret,
+    Storage, UdpFiltering, UdpMapping,
 };
 pub use flow::{Flow, Permit};
 pub use forward::{Forward, ForwardError, ForwardSlot, Protocol};

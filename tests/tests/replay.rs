@@ -41,6 +41,9 @@ impl Memory {
 const PUBLIC: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 2222);
 const RESOLVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53)), 53);
 
+const BOOT_FILE: &str = "http://10.0.2.2:8000/boot.ipxe";
+const SERVER_OF_BOOT_FILE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+
 /// A NAT that is recorded, with what is around it.
 struct Session {
     nat: Recorded<'static>,
@@ -54,6 +57,9 @@ impl Session {
     fn new(kind: HostKind, writer: impl Write + Send + 'static) -> Self {
         let mut setup = Setup { flows: 16, ..Setup::default() };
         setup.config.hostname = "guest".try_into().expect("a name");
+        setup.config.boot_file = BOOT_FILE.try_into().expect("a name");
+        setup.config.next_server = Some(SERVER_OF_BOOT_FILE);
+        setup.config.tftp_server_name = "tftp.example".try_into().expect("a name");
         setup.config.udp_mapping = slirp_nat::UdpMapping::AddressAndPortDependent;
         let nat = Recorded::new(setup.config.clone(), SECRET, setup.storage(), writer);
         Self {
@@ -290,6 +296,19 @@ fn the_session_uses_every_call() {
     for call in ["\"call\":\"link_ready\"", "\"call\":\"timer\"", "\"call\":\"room\"", "reserve"] {
         assert!(text.contains(call), "{call} does not occur");
     }
+}
+
+/// Recordings made before there were boot options have none in their header.
+#[test]
+fn a_header_without_boot_options_is_read() {
+    let (text, _) = recording(HostKind::Peeking);
+    let boot = format!(
+        "\"boot\":{{\"file\":\"{BOOT_FILE}\",\"next_server\":\"{SERVER_OF_BOOT_FILE}\",\
+         \"server_name\":\"tftp.example\"}},"
+    );
+    let divergence = divergence(&altered(&text, 1, &boot, ""));
+    let shown = divergence.to_string();
+    assert!(shown.contains("10.0.2.2:67 > 10.0.2.15:68"), "the DHCP reply: {shown}");
 }
 
 #[test]

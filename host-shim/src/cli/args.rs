@@ -10,6 +10,7 @@ use clap::{ArgAction, ArgGroup, CommandFactory as _, Parser, Subcommand};
 use host_shim::sockets::PeekMode;
 use slirp_nat::{Forward, MAX_MTU, MIN_MTU};
 
+use super::boot::Boot;
 use super::cidr::Cidr;
 use super::{Failure, forward, resolv};
 use crate::netns::InterfaceName;
@@ -182,6 +183,9 @@ pub(crate) struct Common {
     /// addresses
     #[arg(long)]
     pub(crate) host_loopback: bool,
+    /// What the guest boots.
+    #[command(flatten)]
+    pub(crate) boot: Boot,
     /// Lead a port of the host to the guest. An empty HOSTADDR is every IPv4 address, as with
     /// QEMU; write 127.0.0.1 to keep others out. May be given often
     #[arg(long, value_name = "[udp:]HOSTADDR:PORT-[GUEST]:PORT", value_parser = forward::parse)]

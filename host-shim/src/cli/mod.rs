@@ -2,6 +2,7 @@
 
 mod args;
 mod attach;
+mod boot;
 mod cidr;
 mod fds;
 mod forward;

@@ -142,6 +142,7 @@ fn configuration(common: &Common, host_resolv_conf: &str) -> Config {
     config.first_lease = common.cidr.first_lease();
     config.default_guest = common.cidr.first_lease();
     config.host_loopback = common.host_loopback;
+    common.boot.apply(&mut config);
     let resolvers = if common.dns.is_empty() {
         resolv::nameservers(host_resolv_conf)
     } else {

@@ -59,6 +59,8 @@ struct Configuration {
     default_guest: Ipv4Addr,
     hostname: String,
     domain: String,
+    #[serde(default, skip_serializing_if = "Boot::is_none")]
+    boot: Boot,
     resolvers: Vec<SocketAddr>,
     host_loopback: bool,
     /// UDP mapping by address and port.
@@ -79,6 +81,7 @@ impl Configuration {
             default_guest: config.default_guest,
             hostname: config.hostname.as_str().to_owned(),
             domain: config.domain.as_str().to_owned(),
+            boot: Boot::new(config),
             resolvers: config.resolvers.to_vec(),
             host_loopback: config.host_loopback,
             symmetric_udp: config.udp_mapping == UdpMapping::AddressAndPortDependent,
@@ -98,6 +101,7 @@ impl Configuration {
         config.default_guest = self.default_guest;
         config.hostname = name(&self.hostname)?;
         config.domain = name(&self.domain)?;
+        self.boot.apply(&mut config)?;
         config.resolvers = heapless::Vec::from_slice(&self.resolvers).ok()?;
         config.host_loopback = self.host_loopback;
         config.udp_mapping = if self.symmetric_udp {
@@ -111,6 +115,35 @@ impl Configuration {
             UdpFiltering::EndpointIndependent
         };
         Some(config)
+    }
+}
+
+/// What the guest boots. Recordings made before there were such options have none.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Boot {
+    file: String,
+    next_server: Option<Ipv4Addr>,
+    server_name: String,
+}
+
+impl Boot {
+    fn new(config: &Config) -> Self {
+        Self {
+            file: config.boot_file.as_str().to_owned(),
+            next_server: config.next_server,
+            server_name: config.tftp_server_name.as_str().to_owned(),
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn apply(&self, config: &mut Config) -> Option<()> {
+        config.boot_file = self.file.as_str().try_into().ok()?;
+        config.next_server = self.next_server;
+        config.tftp_server_name = self.server_name.as_str().try_into().ok()?;
+        Some(())
     }
 }
 

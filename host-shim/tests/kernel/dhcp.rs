@@ -11,7 +11,12 @@ const PRINT: &str = r#"#!/bin/sh
 [ "$1" != bound ] || echo "$ip $subnet $router $dns $mtu"
 "#;
 
-/// The same, and configure the interface by it.
+/// What is to be booted, from its fields and options.
+const PRINT_BOOT: &str = r#"#!/bin/sh
+[ "$1" != bound ] || echo "$siaddr $boot_file $sname $bootfile $tftp"
+"#;
+
+/// What the lease says, and the interface configured by it.
 const CONFIGURE: &str = r#"#!/bin/sh
 [ "$1" != bound ] || {
     echo "$ip $subnet $router $dns $mtu"
@@ -40,6 +45,21 @@ fn a_lease_is_given_in_the_namespaces_of_a_command() {
         let text = setup.script(&options, &format!("{UDHCPC} {hook} 2>&1"));
         let lease = "10.0.2.15 255.255.255.0 10.0.2.2 10.0.2.3 1400";
         assert!(text.lines().any(|line| line == lease), "{}: {text}", setup.name());
+    });
+}
+
+#[test]
+fn a_boot_file_is_named_with_its_server() {
+    let place = Place::new("bootfile");
+    let hook = hook(&place, PRINT_BOOT);
+    each("bootfile", &["busybox"], |setup| {
+        let url = "http://10.0.2.2:8000/boot.ipxe";
+        let server = ["--next-server", "192.0.2.9", "--tftp-server-name", "tftp.example"];
+        let options = [&["--map-root", "--bootfile", url][..], &server].concat();
+        let ask = "-O bootfile -O tftp";
+        let text = setup.script(&options, &format!("{UDHCPC} {hook} {ask} 2>&1"));
+        let boot = format!("192.0.2.9 {url} tftp.example {url} tftp.example");
+        assert!(text.lines().any(|line| line == boot), "{}: {text}", setup.name());
     });
 }
 

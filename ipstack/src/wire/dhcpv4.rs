@@ -26,6 +26,12 @@ pub const MIN_REPLY_LEN: usize = 300;
 /// datagram that each must take (RFC 2131 2).
 pub const DEFAULT_REPLY_LEN: usize = 548;
 
+/// Bytes of the field `sname`, the NUL at its end included (RFC 2131 table 1).
+pub const SERVER_NAME_LEN: usize = 64;
+
+/// Bytes of the field `file`, the NUL at its end included (RFC 2131 table 1).
+pub const BOOT_FILE_LEN: usize = 128;
+
 /// IP and UDP header, which option 57 counts in (RFC 2132 9.10).
 pub const IP_UDP_LEN: usize = 28;
 
@@ -56,7 +62,10 @@ pub mod code {
     pub const MAX_MESSAGE_SIZE: u8 = 57;
     pub const RENEWAL_TIME: u8 = 58;
     pub const REBINDING_TIME: u8 = 59;
+    pub const VENDOR_CLASS: u8 = 60;
     pub const CLIENT_IDENTIFIER: u8 = 61;
+    pub const TFTP_SERVER_NAME: u8 = 66;
+    pub const BOOT_FILE: u8 = 67;
     pub const END: u8 = 255;
 }
 
@@ -183,6 +192,20 @@ impl<'a> DhcpMessage<'a> {
         (htype == HARDWARE_ETHERNET && hlen == MAC_LEN).then_some(MacAddr(mac))
     }
 
+    /// The server's host name, empty if the field holds options instead (RFC 2132 9.3).
+    #[must_use]
+    pub fn server_name(&self) -> &'a [u8] {
+        let [_, _, options] = self.options.areas;
+        if options.is_empty() { text(&self.fixed[44..108]) } else { &[] }
+    }
+
+    /// The boot file's name, empty if the field holds options instead (RFC 2132 9.3).
+    #[must_use]
+    pub fn boot_file(&self) -> &'a [u8] {
+        let [_, options, _] = self.options.areas;
+        if options.is_empty() { text(&self.fixed[108..236]) } else { &[] }
+    }
+
     /// All options with their values, in the order of RFC 3396 5, without padding.
     #[must_use]
     pub const fn options(&self) -> Options<'a> {
@@ -235,6 +258,12 @@ impl<'a> DhcpMessage<'a> {
         Some(u16::from_be_bytes(value.try_into().ok()?))
     }
 
+    /// Option 60: what kind of client this is.
+    #[must_use]
+    pub fn vendor_class(&self) -> Option<&'a [u8]> {
+        self.option(code::VENDOR_CLASS)
+    }
+
     /// Option 12.
     #[must_use]
     pub fn host_name(&self) -> Option<&'a [u8]> {
@@ -249,6 +278,11 @@ impl<'a> DhcpMessage<'a> {
     fn address_option(&self, code: u8) -> Option<Ipv4Addr> {
         Some(Ipv4Addr::from(<[u8; 4]>::try_from(self.option(code)?).ok()?))
     }
+}
+
+/// What lies before the NUL that ends a string, or the whole field.
+fn text(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// Options of a message as pairs of code and value.
@@ -334,7 +368,10 @@ pub enum DhcpOption<'a> {
     Message(&'a str),
     RenewalTime(u32),
     RebindingTime(u32),
+    VendorClass(&'a str),
     ClientIdentifier(&'a [u8]),
+    TftpServerName(&'a str),
+    BootFile(&'a str),
 }
 
 impl DhcpOption<'_> {
@@ -354,7 +391,10 @@ impl DhcpOption<'_> {
             Self::Message(_) => code::MESSAGE,
             Self::RenewalTime(_) => code::RENEWAL_TIME,
             Self::RebindingTime(_) => code::REBINDING_TIME,
+            Self::VendorClass(_) => code::VENDOR_CLASS,
             Self::ClientIdentifier(_) => code::CLIENT_IDENTIFIER,
+            Self::TftpServerName(_) => code::TFTP_SERVER_NAME,
+            Self::BootFile(_) => code::BOOT_FILE,
         }
     }
 
@@ -364,9 +404,12 @@ impl DhcpOption<'_> {
             | Self::Router(a)
             | Self::DnsServer(a)
             | Self::ServerIdentifier(a) => out.option(self.code(), &a.octets()),
-            Self::HostName(text) | Self::DomainName(text) | Self::Message(text) => {
-                out.option(self.code(), text.as_bytes())
-            }
+            Self::HostName(text)
+            | Self::DomainName(text)
+            | Self::Message(text)
+            | Self::VendorClass(text)
+            | Self::TftpServerName(text)
+            | Self::BootFile(text) => out.option(self.code(), text.as_bytes()),
             Self::InterfaceMtu(mtu) => out.option(self.code(), &mtu.to_be_bytes()),
             Self::LeaseTime(secs) | Self::RenewalTime(secs) | Self::RebindingTime(secs) => {
                 out.option(self.code(), &secs.to_be_bytes())
@@ -394,13 +437,18 @@ pub struct DhcpReply<'a> {
     pub giaddr: Ipv4Addr,
     /// The client's hardware address.
     pub chaddr: MacAddr,
+    /// The server's host name, below [`SERVER_NAME_LEN`] bytes; empty for none.
+    pub server_name: &'a str,
+    /// The boot file's name, below [`BOOT_FILE_LEN`] bytes; empty for none.
+    pub boot_file: &'a str,
     /// Options, the most important first.
     pub options: &'a [DhcpOption<'a>],
 }
 
 impl DhcpReply<'_> {
     /// Writes the message, padded to [`MIN_REPLY_LEN`], and returns its length. Options that find
-    /// no room in `out`, or are longer than 255 bytes, are left out.
+    /// no room in `out`, or are longer than 255 bytes, are left out, as are names that are too long
+    /// for their fields. Neither field ever holds options, which option 52 would have to tell.
     ///
     /// # Errors
     /// [`WireError::Truncated`] if `out` is shorter than [`MIN_REPLY_LEN`].
@@ -435,7 +483,16 @@ impl DhcpReply<'_> {
         fixed[20..24].copy_from_slice(&self.siaddr.octets());
         fixed[24..28].copy_from_slice(&self.giaddr.octets());
         fixed[28..34].copy_from_slice(&self.chaddr.0);
+        put_text(&mut fixed[44..108], self.server_name);
+        put_text(&mut fixed[108..236], self.boot_file);
         fixed
+    }
+}
+
+/// Writes `text` if it and the NUL at its end find room in `field`, which is all zero.
+fn put_text(field: &mut [u8], text: &str) {
+    if text.len() < field.len() {
+        field.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
     }
 }
 

@@ -10,8 +10,8 @@ use core::time::Duration;
 use heapless::Vec;
 use ipstack::Instant;
 use ipstack::wire::dhcpv4::{
-    CLIENT_PORT, DEFAULT_REPLY_LEN, DhcpMessage, DhcpOption, DhcpReply, IP_UDP_LEN, MIN_REPLY_LEN,
-    MessageType, SERVER_PORT, code,
+    BOOT_FILE_LEN, CLIENT_PORT, DEFAULT_REPLY_LEN, DhcpMessage, DhcpOption, DhcpReply, IP_UDP_LEN,
+    MIN_REPLY_LEN, MessageType, SERVER_NAME_LEN, SERVER_PORT, code,
 };
 use ipstack::wire::{MacAddr, WireError};
 
@@ -36,7 +36,11 @@ const FOREVER: Duration = Duration::MAX;
 const UNASKED_OPTIONS: [u8; 3] = [code::INTERFACE_MTU, code::HOST_NAME, code::DOMAIN_NAME];
 
 /// Options of one reply: room for every kind there is.
-type Options<'a> = Vec<DhcpOption<'a>, 13>;
+type Options<'a> = Vec<DhcpOption<'a>, 16>;
+
+/// How the vendor class of a client begins that boots over HTTP, and what it wants to hear of an
+/// offer (UEFI 2.10 24.7.3.1).
+const HTTP_CLIENT: &str = "HTTPClient";
 
 /// A reply in the caller's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -277,9 +281,11 @@ impl<'a> Request<'a> {
             broadcast: self.message.broadcast() || (refusal && relayed),
             ciaddr,
             yiaddr: answer.yiaddr(),
-            siaddr: if refusal { Ipv4Addr::UNSPECIFIED } else { config.gateway },
+            siaddr: if refusal { Ipv4Addr::UNSPECIFIED } else { config.next_server() },
             giaddr: self.message.giaddr(),
             chaddr: self.mac,
+            server_name: if refusal { "" } else { &config.tftp_server_name },
+            boot_file: if refusal { "" } else { &config.boot_file },
             options: &self.options(config, answer),
         }
         .emit(out)
@@ -306,13 +312,24 @@ impl<'a> Request<'a> {
         add(&mut options, DhcpOption::Router(config.gateway));
         add(&mut options, DhcpOption::DnsServer(config.dns));
         identifier.into_iter().for_each(|option| add(&mut options, option));
+        if self.boots_over_http(config) {
+            add(&mut options, DhcpOption::VendorClass(HTTP_CLIENT));
+        }
         let wanted = self.message.parameter_request_list().unwrap_or_default();
+        let boot = boot_options_unasked(config);
         wanted
             .iter()
+            .chain(boot.iter().flatten())
             .chain(&UNASKED_OPTIONS)
             .filter_map(|code| further_option(config, answer, *code))
             .for_each(|option| add(&mut options, option));
         options
+    }
+
+    fn boots_over_http(&self, config: &Config) -> bool {
+        let class = self.message.vendor_class().unwrap_or_default();
+        let is_url = |scheme| config.boot_file.starts_with(scheme);
+        class.starts_with(HTTP_CLIENT.as_bytes()) && (is_url("http://") || is_url("https://"))
     }
 
     fn delivery(&self, config: &Config, answer: Answer) -> Delivery {
@@ -339,11 +356,22 @@ fn add<'a>(options: &mut Options<'a>, option: DhcpOption<'a>) {
     }
 }
 
+/// Options for names that are too long for their fields: a client cannot know that there is
+/// something to ask for.
+fn boot_options_unasked(config: &Config) -> [Option<u8>; 2] {
+    [
+        (config.boot_file.len() >= BOOT_FILE_LEN).then_some(code::BOOT_FILE),
+        (config.tftp_server_name.len() >= SERVER_NAME_LEN).then_some(code::TFTP_SERVER_NAME),
+    ]
+}
+
 fn further_option(config: &Config, answer: Answer, code: u8) -> Option<DhcpOption<'_>> {
     match code {
         code::INTERFACE_MTU => Some(DhcpOption::InterfaceMtu(config.mtu)),
         code::HOST_NAME => named(&config.hostname).map(DhcpOption::HostName),
         code::DOMAIN_NAME => named(&config.domain).map(DhcpOption::DomainName),
+        code::TFTP_SERVER_NAME => named(&config.tftp_server_name).map(DhcpOption::TftpServerName),
+        code::BOOT_FILE => named(&config.boot_file).map(DhcpOption::BootFile),
         // RFC 2131 4.4.5: half and seven eighths of the lease
         code::RENEWAL_TIME if answer.is_lease() => Some(DhcpOption::RenewalTime(LEASE_SECS / 2)),
         code::REBINDING_TIME if answer.is_lease() => {

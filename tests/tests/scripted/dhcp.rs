@@ -242,6 +242,32 @@ on_both_hosts! {
         assert_eq!(lab.take_one_icmp().kind, 0);
     }
 
+    /// libslirp#82, !135: a boot loader gets file and server, in the fields and as the options that
+    /// it asks for. Without an address for it, the server is the router.
+    fn a_boot_loader_is_told_file_and_server(kind) {
+        let url = "http://10.0.2.2:8000/boot.ipxe";
+        for next_server in [None, Some(Ipv4Addr::new(192, 0, 2, 9))] {
+            let mut lab = Lab::without_guest(kind, |setup| {
+                setup.config.boot_file = url.try_into().expect("a name");
+                setup.config.tftp_server_name = "tftp.example".try_into().expect("a name");
+                setup.config.next_server = next_server;
+            });
+            let discover = Dhcp::discover().option(55, &[1, 3, 66, 67]);
+            let request = Dhcp::request(FIRST, GATEWAY).option(55, &[1, 3, 66, 67]);
+            for message in [discover, request, Dhcp::bootp()] {
+                let reply = ask(&mut lab, &message);
+                let siaddr = next_server.unwrap_or(GATEWAY).octets();
+                assert_eq!(reply.message[20..24], siaddr, "siaddr");
+                assert_eq!(reply.message[44..57], *b"tftp.example\0", "sname");
+                assert_eq!(reply.message[108..138], *url.as_bytes(), "file");
+                assert_eq!(reply.message[138..236], [0; 98], "the rest of file");
+                let asked = message.options.contains(&67);
+                assert_eq!(reply.option(67), asked.then_some(url.as_bytes()));
+                assert_eq!(reply.option(66), asked.then_some(&b"tftp.example"[..]));
+            }
+        }
+    }
+
     /// The network that the embedder has chosen is the one handed out.
     fn the_configured_network_is_handed_out(kind) {
         let mut lab = Lab::without_guest(kind, |setup| {

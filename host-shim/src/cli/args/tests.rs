@@ -40,6 +40,7 @@ fn every_complaint_is_one_line_that_names_the_option() {
         ("slirpkit qemu", "required arguments were not provided: --socket <PATH>"),
         ("slirpkit run --ready-fd 3 --exit-fd 3 -- true", "--ready-fd: must differ from --exit-fd"),
         ("slirpkit run --forward :80-10.0.3.1:80 -- true", "leads out of the guest's network"),
+        ("slirpkit run --next-server here -- true", "invalid IPv4 address syntax"),
         ("slirpkit run --pcap f --record f -- true", "--record: must differ from --pcap"),
         ("slirpkit replay", "required arguments were not provided: <RECORDING>"),
         (
@@ -105,6 +106,9 @@ fn the_manual_has_every_option_and_no_other() {
         "cidr",
         "dns",
         "host-loopback",
+        "bootfile",
+        "next-server",
+        "tftp-server-name",
         "forward",
         "pcap",
         "record",

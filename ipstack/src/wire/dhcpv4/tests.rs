@@ -33,6 +33,8 @@ fn reply<'a>(options: &'a [DhcpOption<'a>]) -> DhcpReply<'a> {
         siaddr: Ipv4Addr::new(10, 0, 2, 2),
         giaddr: Ipv4Addr::new(10, 0, 2, 9),
         chaddr: MAC,
+        server_name: "",
+        boot_file: "",
         options,
     }
 }
@@ -230,7 +232,7 @@ proptest! {
     #[test]
     fn parse_reads_what_emit_wrote(
         xid: u32, broadcast: bool, addresses: [u32; 4], mac: [u8; 6], mtu: u16, seconds: u32,
-        name in "[a-z]{0,255}", id in proptest::collection::vec(any::<u8>(), 0..=255), room in 0..600_usize,
+        name in "[a-z]{0,255}", id in proptest::collection::vec(any::<u8>(), 0..=255), room in 0..650_usize,
     ) {
         let [ciaddr, yiaddr, siaddr, giaddr] = addresses.map(Ipv4Addr::from_bits);
         let options = [
@@ -246,11 +248,16 @@ proptest! {
             DhcpOption::Message(""),
             DhcpOption::RenewalTime(seconds / 2),
             DhcpOption::RebindingTime(seconds / 8),
+            DhcpOption::VendorClass("HTTPClient"),
             DhcpOption::ClientIdentifier(&id),
+            DhcpOption::TftpServerName("tftp"),
+            DhcpOption::BootFile("boot.ipxe"),
         ];
         let chaddr = MacAddr(mac);
-        let reply =
-            DhcpReply { xid, broadcast, ciaddr, yiaddr, siaddr, giaddr, chaddr, options: &options };
+        let reply = DhcpReply {
+            xid, broadcast, ciaddr, yiaddr, siaddr, giaddr, chaddr,
+            server_name: &name, boot_file: &name, options: &options,
+        };
         let mut out = vec![0xaa; MIN_REPLY_LEN + room];
         let len = reply.emit(&mut out).unwrap();
         prop_assert!(len >= MIN_REPLY_LEN);
@@ -260,10 +267,13 @@ proptest! {
         let read = [message.ciaddr(), message.yiaddr(), message.siaddr(), message.giaddr()];
         prop_assert_eq!(read.map(Ipv4Addr::to_bits), addresses);
         prop_assert_eq!(message.chaddr(), Some(chaddr));
+        let field = |len| if name.len() < len { name.as_bytes() } else { &[] };
+        prop_assert_eq!(message.server_name(), field(SERVER_NAME_LEN));
+        prop_assert_eq!(message.boot_file(), field(BOOT_FILE_LEN));
         let mut codes = message.options().into_iter().map(|(code, _)| code);
         let mut wanted = options.iter().map(DhcpOption::code);
         prop_assert!(codes.all(|code| wanted.any(|option| option == code)));
-        if room > 548 {
+        if room > 590 {
             prop_assert_eq!(message.options().into_iter().count(), options.len());
             prop_assert_eq!(message.host_name(), Some(name.as_bytes()));
             prop_assert_eq!(message.client_identifier(), Some(&id[..]));

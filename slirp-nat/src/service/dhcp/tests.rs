@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use super::*;
 
+mod boot;
 mod bootp;
 mod delivery;
 mod exchange;

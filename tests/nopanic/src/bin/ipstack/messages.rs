@@ -11,6 +11,7 @@ pub(crate) fn parse_dhcp() {
     keep((message.chaddr(), message.message_type(), message.requested_ip()));
     keep((message.server_identifier(), message.client_identifier(), message.host_name()));
     keep((message.parameter_request_list(), message.max_message_size(), message.option(any())));
+    keep((message.vendor_class(), message.server_name(), message.boot_file()));
     for option in message.options() {
         keep(option);
     }
@@ -36,7 +37,10 @@ fn any_option() -> DhcpOption<'static> {
             DhcpOption::Message(any_text()),
             DhcpOption::RenewalTime(any()),
             DhcpOption::RebindingTime(any()),
+            DhcpOption::VendorClass(any_text()),
             DhcpOption::ClientIdentifier(any_bytes()),
+            DhcpOption::TftpServerName(any_text()),
+            DhcpOption::BootFile(any_text()),
         ],
     )
 }
@@ -53,6 +57,8 @@ pub(crate) fn emit_dhcp() {
         siaddr: any(),
         giaddr: any(),
         chaddr: MacAddr(any()),
+        server_name: any_text(),
+        boot_file: any_text(),
         options: hidden(&mut options[..]),
     };
     keep(reply.emit(hidden(&mut memory[..])));

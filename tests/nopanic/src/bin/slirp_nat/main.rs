@@ -80,6 +80,11 @@ fn any_config() -> Config {
     keep(config.domain.push_str("example"));
     hidden(&mut config.hostname);
     hidden(&mut config.domain);
+    keep(config.boot_file.push_str("boot.ipxe"));
+    keep(config.tftp_server_name.push_str("tftp"));
+    hidden(&mut config.boot_file);
+    hidden(&mut config.tftp_server_name);
+    config.next_server = one_of(None, &[Some(any())]);
     keep(config.resolvers.push(any()));
     hidden(&mut config.resolvers);
     config.host_loopback = any();
