@@ -9,7 +9,7 @@ from workspace import finish, metadata
 ARROWS = {
     "ne2000": set(),
     "slirpkit-ipstack": set(),
-    "slirp-nat": {"slirpkit-ipstack"},
+    "slirp-nat": {"ne2000", "slirpkit-ipstack"},
     "host-shim": {"ne2000", "slirpkit-ipstack", "slirp-nat"},
     "slirpkit-tests": {"ne2000", "slirpkit-ipstack", "slirp-nat", "host-shim"},
     "slirpkit-fuzz": {"ne2000", "slirpkit-ipstack", "slirp-nat", "slirpkit-tests"},

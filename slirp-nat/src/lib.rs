@@ -6,6 +6,8 @@
 #[cfg(test)]
 extern crate std;
 
+#[cfg(feature = "ne2000")]
+pub mod card;
 mod config;
 mod egress;
 mod flow;

@@ -4,8 +4,10 @@
 //! socket, so a link without room holds data back at its source and loses nothing. When room is
 //! back the embedder calls [`Nat::on_link_ready`](crate::Nat::on_link_ready).
 
+mod finished;
 mod segments;
 
+pub use finished::{Pieces, for_each_frame};
 pub use segments::{MAX_HEADER_LEN, Segment, Segments, segments};
 
 /// Room of a link at this moment.

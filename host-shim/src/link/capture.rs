@@ -9,9 +9,9 @@ use std::path::Path;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, PcapError, TsResolution};
 use slirp_nat::Link;
-use slirp_nat::link::{Room, TxMeta};
+use slirp_nat::link::{Room, TxMeta, for_each_frame};
 
-use super::{Batch, GuestLink, LinkCounters, LinkError, MAX_FRAME_LEN, cut};
+use super::{Batch, GuestLink, LinkCounters, LinkError, MAX_FRAME_LEN};
 use crate::clock;
 
 /// A pcap file with nanosecond stamps, open for writing.
@@ -71,7 +71,7 @@ impl<W: Write> Capture<W> {
     /// It cannot be encoded.
     pub fn record_sent(&mut self, stamp: Duration, frame: &[u8], meta: &TxMeta) -> io::Result<()> {
         let mut result = Ok(());
-        cut::for_each_frame(frame, meta, |pieces| {
+        for_each_frame(frame, meta, |pieces| {
             if result.is_ok() {
                 result = self.record(stamp, &pieces.concat());
             }

@@ -3,7 +3,6 @@
 pub mod absent;
 mod batch;
 pub mod capture;
-mod cut;
 pub mod dgram;
 mod outbox;
 pub mod stream;
@@ -21,9 +20,6 @@ pub use self::batch::{Batch, FRAMES_PER_BATCH};
 
 /// Longest Ethernet frame that is taken: a header with a VLAN tag and the longest IP packet.
 pub const MAX_FRAME_LEN: usize = 18 + 65_535;
-
-/// Shortest frame without FCS. Some guests' drivers take nothing below it (passt bug 166).
-pub const MIN_FRAME_LEN: usize = 60;
 
 /// A [`Link`] over a file descriptor, for an event loop.
 pub trait GuestLink: Link {

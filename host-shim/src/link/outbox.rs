@@ -1,8 +1,7 @@
 //! Frames for the guest that wait for a socket, each behind its length: QEMU's stream format.
 
-use slirp_nat::link::{Room, TxMeta};
+use slirp_nat::link::{Pieces, Room, TxMeta, for_each_frame};
 
-use super::cut::{self, Pieces};
 use super::{LinkCounters, MAX_FRAME_LEN};
 
 /// Bytes of the length before each frame.
@@ -60,7 +59,7 @@ impl Outbox {
 
     pub(super) fn commit(&mut self, length: usize, meta: &TxMeta, counters: &mut LinkCounters) {
         let scratch = core::mem::take(&mut self.scratch);
-        cut::for_each_frame(scratch.get(..length).unwrap_or_default(), meta, |pieces| {
+        for_each_frame(scratch.get(..length).unwrap_or_default(), meta, |pieces| {
             if self.push(&pieces) {
                 counters.frames_out += 1;
             } else {
@@ -73,7 +72,7 @@ impl Outbox {
 
     /// Whether the frame fitted.
     fn push(&mut self, pieces: &Pieces<'_>) -> bool {
-        let length = cut::total_len(pieces);
+        let length = pieces.iter().map(|piece| piece.len()).sum::<usize>();
         let needed = length.saturating_add(LENGTH_BYTES);
         if self.free() < needed {
             return false;

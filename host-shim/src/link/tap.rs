@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use slirp_nat::Link;
-use slirp_nat::link::{Room, TxMeta};
+use slirp_nat::link::{Room, TxMeta, for_each_frame};
 
-use super::{Batch, GuestLink, LinkCounters, LinkError, MAX_FRAME_LEN, cut, set_nonblocking};
+use super::{Batch, GuestLink, LinkCounters, LinkError, MAX_FRAME_LEN, set_nonblocking};
 
 /// A tap without a virtio header (`IFF_TAP | IFF_NO_PI`).
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Link for TapLink {
     /// (gvisor-tap-vsock #367).
     fn commit(&mut self, length: usize, meta: &TxMeta) {
         let Self { fd, scratch, counters, .. } = self;
-        cut::for_each_frame(scratch.get(..length).unwrap_or_default(), meta, |pieces| {
+        for_each_frame(scratch.get(..length).unwrap_or_default(), meta, |pieces| {
             counters.writes += 1;
             match rustix::io::writev(&*fd, &pieces.map(IoSlice::new)) {
                 Ok(_) => counters.frames_out += 1,

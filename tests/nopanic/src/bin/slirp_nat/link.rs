@@ -1,6 +1,6 @@
 //! A link that has any room and lends a buffer of any length, as wrong as that may be.
 
-use slirp_nat::link::{Link, Room, TcpSegmentation, TxMeta, segments};
+use slirp_nat::link::{Link, Room, TcpSegmentation, TxMeta, for_each_frame, segments};
 use slirpkit_nopanic::{any, any_bytes, hidden, keep};
 
 pub(crate) struct AnyLink(pub(crate) [u8; 2048]);
@@ -29,4 +29,5 @@ pub(crate) fn cut() {
     for segment in segments(any_bytes(), tcp) {
         keep((segment.header(), segment.payload()));
     }
+    for_each_frame(any_bytes(), &TxMeta { segment: Some(tcp) }, |pieces| keep(pieces));
 }

@@ -2,6 +2,7 @@
 #![no_std]
 #![no_main]
 
+mod card;
 mod host;
 mod link;
 
@@ -55,6 +56,7 @@ slirpkit_nopanic::program!({
     while any() {
         any_call(&mut nat, hidden::<dyn Host>(&mut host), hidden::<dyn Link>(&mut link));
         any_call(&mut nat, hidden::<dyn Host>(&mut ring_host), hidden::<dyn Link>(&mut link));
+        card::any_turns(&mut nat, hidden::<dyn Host>(&mut host));
         while let Some(event) = ring_host.next_event() {
             nat.on_host_event(any_time(), event, hidden(&mut ring_host), &mut link);
         }
