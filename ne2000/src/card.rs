@@ -288,7 +288,8 @@ impl Ne2000 {
     /// it, until the driver's next access. From then on it is none until the driver has
     /// acknowledged PRX. Linux's 8390 driver serves at most nine frames a call and acknowledges PRX
     /// behind them without another look: a frame beyond those, or one stored between its last look
-    /// at CURR and its acknowledgment, would lie in the ring until yet another one arrives.
+    /// at CURR and its acknowledgment, would lie in the ring until yet another one arrives. For a
+    /// driver that acknowledges frames that it has not fetched, a burst leaves room for that one.
     ///
     /// A driver that has PRX masked in IMR looks into the ring by itself, and iPXE never
     /// acknowledges anything; for such a driver a new burst begins once it has emptied the ring.

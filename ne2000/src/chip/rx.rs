@@ -80,7 +80,16 @@ impl Dp8390 {
         if !self.receiver_on() || self.rcr.any_of(Rcr::MON) {
             return 0;
         }
-        self.frames_that_fit().min(usize::from(self.burst()))
+        self.frames_that_fit().saturating_sub(self.places_kept()).min(usize::from(self.burst()))
+    }
+
+    /// Places of a burst that stay free, unless the ring has but one: a driver may acknowledge PRX
+    /// without having served the ring, as Linux did until 2.6 with "Too much work at interrupt".
+    /// On a cable the next frame tells it of those before; there must be room for that one.
+    fn places_kept(&self) -> usize {
+        let only_place = self.is_empty() && self.frames_that_fit() == 1;
+        let left_behind = !self.isr.any_of(Isr::PRX) && !self.is_empty();
+        usize::from(!only_place && !left_behind)
     }
 
     /// Frames that the driver is sure to look for after the next one has been stored.
@@ -91,8 +100,12 @@ impl Dp8390 {
     /// Whether a driver that does not let PRX interrupt it has fetched every frame. iPXE looks at
     /// RSR and CURR and never acknowledges PRX; the next look is always still to come.
     fn polled_and_empty(&self) -> bool {
-        let empty = self.curr == self.bnry || self.curr == self.page_after(self.bnry);
-        empty && !self.imr.any_of(Isr::PRX)
+        self.is_empty() && !self.imr.any_of(Isr::PRX)
+    }
+
+    /// Whether BNRY is where drivers leave it when they have fetched every frame.
+    fn is_empty(&self) -> bool {
+        self.curr == self.bnry || self.curr == self.page_after(self.bnry)
     }
 
     /// An access of the driver's ends the burst: from now on it may have looked at CURR already.

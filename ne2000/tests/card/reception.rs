@@ -124,7 +124,9 @@ fn room_counts_the_longest_frames_that_the_ring_takes() {
         let mut guest = up();
         // The page behind `free` more pages is BNRY.
         guest.outb(0x03, if free == 56 { 0x46 } else { 0x47 + free + 1 });
-        assert_eq!(guest.card.receive_room(), usize::from(free / 6).min(8), "{free}");
+        // Frames that were acknowledged but not fetched take their pages until they are told of.
+        let kept = usize::from(free == 56);
+        assert_eq!(guest.card.receive_room(), (usize::from(free / 6) - kept).min(8), "{free}");
     }
     let mut guest = up();
     guest.outb(0x03, 0x00);
