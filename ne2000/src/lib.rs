@@ -5,6 +5,8 @@
 
 mod card;
 mod chip;
+#[cfg(feature = "driver")]
+pub mod driver;
 #[cfg(feature = "embedded-hal")]
 mod irq;
 #[cfg(feature = "embedded-hal")]

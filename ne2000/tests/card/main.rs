@@ -8,6 +8,8 @@
 )]
 
 mod cves;
+#[cfg(feature = "driver")]
+mod driver;
 mod drivers;
 mod guest;
 mod invariants;

@@ -4,6 +4,7 @@
 
 use embedded_hal::digital::{ErrorKind, ErrorType, OutputPin};
 use ne2000::crc::fcs;
+use ne2000::driver::{Driver, Ports};
 use ne2000::regs::Isr;
 use ne2000::rtl8029::{PciConfig, PciState, Rtl8029As};
 use ne2000::{
@@ -29,6 +30,8 @@ slirpkit_nopanic::program!({
         any_call(hidden(&mut card));
         any_call(function.card_mut());
         any_pci_call(hidden(&mut function));
+        any_driver(&mut AnyPorts);
+        any_driver(&mut card);
     }
     let (last, mut line) = isa.into_parts();
     keep(last.irq_level());
@@ -77,6 +80,31 @@ impl OutputPin for AnyPin {
 
     fn set_high(&mut self) -> Result<(), ErrorKind> {
         if any() { Ok(()) } else { Err(ErrorKind::Other) }
+    }
+}
+
+/// Ports that answer as they like.
+struct AnyPorts;
+
+impl Ports for AnyPorts {
+    fn read(&mut self, offset: u8, width: Width) -> u32 {
+        keep((offset, width));
+        any()
+    }
+
+    fn write(&mut self, offset: u8, width: Width, value: u32) {
+        keep((offset, width, value));
+    }
+}
+
+fn any_driver(ports: &mut impl Ports) {
+    let Ok(mut driver) = Driver::start(ports, any_width()) else {
+        return;
+    };
+    while any() {
+        keep((driver.can_send(ports), driver.send(ports, any_bytes())));
+        keep(driver.receive(ports, hidden(&mut [0; 2048][..])));
+        keep((driver.mac(), driver.ring_pages(), driver.stats()));
     }
 }
 
