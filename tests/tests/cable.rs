@@ -1,0 +1,233 @@
+//! The cable between a card and the NAT: whose turn it is, what waits, and when it goes on.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a test's mistake is to stop the test")]
+
+use core::time::Duration;
+
+use ipstack::Instant;
+use ne2000::driver::{Driver, Ports};
+use ne2000::{Model, Ne2000, Options, TransmitTiming, Width};
+use slirp_nat::Nat;
+use slirp_nat::card::{Cable, FRAME_LEN, RING_LEN};
+use slirpkit_tests::build::{self, ACK, SYN, TcpBuilder, pattern};
+use slirpkit_tests::guest::{GATEWAY, SERVER};
+use slirpkit_tests::host::{LabHost, new_host};
+use slirpkit_tests::lab::{SECRET, Setup, one, tcp_of};
+use slirpkit_tests::packet::Packet;
+use slirpkit_tests::{GUEST_MAC, HostKind, TcpGuest, on_both_hosts};
+
+/// A machine whose card is on the NAT.
+struct Machine {
+    card: Ne2000,
+    cable: Cable<'static>,
+    nat: Nat<'static>,
+    host: Box<dyn LabHost>,
+    now: Instant,
+}
+
+impl Machine {
+    fn new(kind: HostKind, timing: TransmitTiming) -> Self {
+        let setup = Setup::default();
+        let options = Options { timing, ..Options::DEFAULT };
+        Self {
+            card: Ne2000::with_options(Model::Rtl8029As, GUEST_MAC, options),
+            cable: Cable::new(vec![0; RING_LEN]),
+            nat: Nat::new(setup.config.clone(), SECRET, setup.storage()).expect("a valid setup"),
+            host: new_host(kind, setup.rings, setup.ring_len),
+            now: Instant::from_micros(1_000_000),
+        }
+    }
+
+    fn turn_if_due(&mut self) {
+        if self.cable.is_due(&self.card) {
+            self.turn();
+        }
+    }
+
+    fn turn(&mut self) {
+        self.cable.turn(self.now, &mut self.card, &mut self.nat, &mut *self.host);
+    }
+
+    /// Hands over every event that the host owes.
+    fn deliver(&mut self) {
+        let Self { card, cable, nat, host, now } = self;
+        while let Some(event) = host.next_event() {
+            cable.on_host_event(*now, event, card, nat, &mut **host);
+        }
+    }
+
+    /// Frames in the card's ring that came from the NAT.
+    fn stored(&self) -> u64 {
+        self.card.stats().stored
+    }
+}
+
+impl Ports for Machine {
+    fn read(&mut self, offset: u8, width: Width) -> u32 {
+        let value = self.card.read(offset, width);
+        self.turn_if_due();
+        value
+    }
+
+    fn write(&mut self, offset: u8, width: Width, value: u32) {
+        self.card.write(offset, width, value);
+        self.turn_if_due();
+    }
+}
+
+/// A machine and its running driver.
+struct Guest {
+    machine: Machine,
+    driver: Driver,
+}
+
+impl Guest {
+    fn new(kind: HostKind) -> Self {
+        let mut machine = Machine::new(kind, TransmitTiming::Instant);
+        let driver = Driver::start(&mut machine, Width::Dword).expect("a card");
+        Self { machine, driver }
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        assert!(self.driver.send(&mut self.machine, frame), "the transmitter is busy");
+    }
+
+    /// Everything in the ring, and what takes its place meanwhile.
+    fn take(&mut self) -> Vec<Packet> {
+        let mut buffer = [0; FRAME_LEN];
+        let frames = core::iter::from_fn(|| {
+            let length = self.driver.receive(&mut self.machine, &mut buffer)?;
+            Some(Packet::parse(buffer[..length].to_vec()))
+        });
+        frames.collect()
+    }
+
+    /// A connection to [`SERVER`].
+    fn connect(&mut self) -> TcpGuest {
+        self.send(&build::gratuitous_arp());
+        let mut tcp = TcpGuest::new(4000, SERVER);
+        self.send(&tcp.syn(Some(1460)).frame());
+        self.machine.deliver();
+        let answer = tcp_of(one(self.take()));
+        assert!(answer.has(SYN | ACK));
+        tcp.snd_nxt += 1;
+        tcp.rcv_nxt = answer.seq + 1;
+        self.send(&tcp.segment().frame());
+        tcp
+    }
+}
+
+on_both_hosts! {
+    /// The answer is there when the access that sent the question returns (peers.md row 69: a
+    /// queued answer that nobody is told of).
+    fn an_answer_is_in_the_ring_when_the_access_returns(kind) {
+        let mut guest = Guest::new(kind);
+        guest.send(&build::arp_request(GATEWAY));
+        assert_eq!(guest.machine.stored(), 1);
+        assert!(guest.machine.card.irq_level());
+        let [packet] = &guest.take()[..] else { panic!("one frame was expected") };
+        assert_eq!(packet.dst_mac, GUEST_MAC);
+        assert_eq!(packet.bytes.len(), 60);
+    }
+
+    /// A burst fills the ring by one look at the socket, and nothing more comes until the driver
+    /// has acknowledged it; everything comes, in order, and nothing twice.
+    fn a_download_comes_in_bursts_and_nothing_is_refused(kind) {
+        let mut guest = Guest::new(kind);
+        let mut tcp = guest.connect();
+        let stream = guest.machine.host.world().stream_to(SERVER);
+        let data = pattern(1460 * 100);
+        guest.machine.host.world().sends(stream, &data);
+        let before = guest.machine.stored();
+        guest.machine.deliver();
+        assert_eq!(guest.machine.stored() - before, 8, "a ring full");
+        let mut received = Vec::new();
+        while received.len() < data.len() {
+            let segments: Vec<_> = guest.take().into_iter().map(tcp_of).collect();
+            assert!(!segments.is_empty(), "stuck at {} bytes", received.len());
+            received.extend(tcp.absorb(&segments).0);
+            guest.send(&tcp.segment().frame());
+            guest.machine.deliver();
+        }
+        assert!(received == data);
+        assert_eq!(guest.machine.card.stats().no_room, 0);
+        assert_eq!(guest.machine.nat.stats().counters.tcp_bytes_retransmitted, 0);
+        assert_eq!(guest.machine.nat.stats().dropped_total(), 0);
+    }
+
+    /// What the world sends while the driver has not acknowledged stays there, and comes by the
+    /// acknowledgment alone: no event and no timer is needed.
+    fn data_waits_for_the_acknowledgment_and_needs_nothing_else(kind) {
+        let mut guest = Guest::new(kind);
+        guest.connect();
+        let stream = guest.machine.host.world().stream_to(SERVER);
+        guest.machine.host.world().sends(stream, &pattern(100));
+        guest.machine.deliver();
+        guest.machine.read(ISR, Width::Byte);
+        let before = guest.machine.stored();
+        guest.machine.host.world().sends(stream, &pattern(200));
+        guest.machine.deliver();
+        assert_eq!(guest.machine.stored(), before, "the driver may have looked at CURR already");
+        guest.machine.write(ISR, Width::Byte, PRX);
+        assert_eq!(guest.machine.stored(), before + 1);
+        let lengths: Vec<_> = guest.take().into_iter().map(|p| tcp_of(p).data.len()).collect();
+        assert_eq!(lengths, [100, 200]);
+    }
+
+    /// An interface that is down takes nothing and loses nothing.
+    fn a_stopped_card_holds_data_at_its_source(kind) {
+        let mut guest = Guest::new(kind);
+        guest.connect();
+        let stream = guest.machine.host.world().stream_to(SERVER);
+        guest.machine.write(CR, Width::Byte, 0x21);
+        guest.machine.host.world().sends(stream, &pattern(500));
+        guest.machine.deliver();
+        let an_hour_later = guest.machine.now.after(Duration::from_secs(3600));
+        while let Some(due) = guest.machine.cable.poll_at(&guest.machine.card, &guest.machine.nat)
+            && due <= an_hour_later
+        {
+            guest.machine.now = guest.machine.now.max(due);
+            guest.machine.turn();
+        }
+        assert_eq!(guest.machine.card.stats().stopped, 0);
+        guest.machine.write(CR, Width::Byte, 0x22);
+        let segment = tcp_of(one(guest.take()));
+        assert_eq!(segment.data, pattern(500));
+    }
+}
+
+/// Offsets of the command register and of ISR in page 0, and the bit of a reception.
+const CR: u8 = 0x00;
+const ISR: u8 = 0x07;
+const PRX: u32 = 0x01;
+
+#[test]
+fn a_transmission_of_65535_bytes_goes_nowhere_and_completes() {
+    let mut guest = Guest::new(HostKind::Peeking);
+    for (port, value) in [(0x04, 0x40), (0x05, 0xFF), (0x06, 0xFF), (CR, 0x26)] {
+        guest.machine.write(port, Width::Byte, value);
+    }
+    assert_eq!(guest.machine.cable.oversize(), 1);
+    assert_eq!(guest.machine.read(CR, Width::Byte) & 0x04, 0, "the transmitter is free");
+    guest.send(&build::arp_request(GATEWAY));
+    assert_eq!(guest.take().len(), 1);
+}
+
+#[test]
+fn time_is_asked_for_by_whoever_needs_it_first() {
+    let mut machine = Machine::new(HostKind::Peeking, TransmitTiming::BitTime);
+    assert_eq!(machine.cable.poll_at(&machine.card, &machine.nat), None);
+    let mut driver = Driver::start(&mut machine, Width::Dword).expect("a card");
+    assert!(driver.send(
+        &mut machine,
+        &TcpBuilder::new(TcpGuest::new(1, SERVER).local, SERVER).flags(SYN).frame()
+    ));
+    assert!(!driver.can_send(&mut machine), "its bits are still on their way");
+    let sent = machine.cable.poll_at(&machine.card, &machine.nat).expect("a transmission");
+    assert!(machine.nat.poll_at().is_some_and(|deadline| deadline.at > sent));
+    machine.now = sent;
+    machine.turn();
+    assert!(driver.can_send(&mut machine));
+    let flow = machine.cable.poll_at(&machine.card, &machine.nat);
+    assert_eq!(flow, machine.nat.poll_at().map(|deadline| deadline.at));
+}
