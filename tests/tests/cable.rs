@@ -9,12 +9,12 @@ use ne2000::driver::{Driver, Ports};
 use ne2000::{Model, Ne2000, Options, TransmitTiming, Width};
 use slirp_nat::Nat;
 use slirp_nat::card::{Cable, FRAME_LEN, RING_LEN};
-use slirpkit_tests::build::{self, ACK, SYN, TcpBuilder, pattern};
+use slirpkit_tests::build::{self, ACK, Dhcp, SYN, TcpBuilder, pattern};
 use slirpkit_tests::guest::{GATEWAY, SERVER};
 use slirpkit_tests::host::{LabHost, new_host};
 use slirpkit_tests::lab::{SECRET, Setup, one, tcp_of};
 use slirpkit_tests::packet::Packet;
-use slirpkit_tests::{GUEST_MAC, HostKind, TcpGuest, on_both_hosts};
+use slirpkit_tests::{GUEST_IP, GUEST_MAC, HostKind, TcpGuest, on_both_hosts};
 
 /// A machine whose card is on the NAT.
 struct Machine {
@@ -26,11 +26,11 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(kind: HostKind, timing: TransmitTiming) -> Self {
+    fn new(kind: HostKind, model: Model, timing: TransmitTiming) -> Self {
         let setup = Setup::default();
         let options = Options { timing, ..Options::DEFAULT };
         Self {
-            card: Ne2000::with_options(Model::Rtl8029As, GUEST_MAC, options),
+            card: Ne2000::with_options(model, GUEST_MAC, options),
             cable: Cable::new(vec![0; RING_LEN]),
             nat: Nat::new(setup.config.clone(), SECRET, setup.storage()).expect("a valid setup"),
             host: new_host(kind, setup.rings, setup.ring_len),
@@ -75,6 +75,10 @@ impl Ports for Machine {
     }
 }
 
+/// DHCP message types (RFC 2132 9.6).
+const OFFER: u8 = 2;
+const ACKNOWLEDGMENT: u8 = 5;
+
 /// A machine and its running driver.
 struct Guest {
     machine: Machine,
@@ -83,13 +87,31 @@ struct Guest {
 
 impl Guest {
     fn new(kind: HostKind) -> Self {
-        let mut machine = Machine::new(kind, TransmitTiming::Instant);
-        let driver = Driver::start(&mut machine, Width::Dword).expect("a card");
+        Self::with(kind, Model::Rtl8029As, Width::Dword, TransmitTiming::Instant)
+    }
+
+    fn with(kind: HostKind, model: Model, width: Width, timing: TransmitTiming) -> Self {
+        let mut machine = Machine::new(kind, model, timing);
+        let driver = Driver::start(&mut machine, width).expect("a card");
         Self { machine, driver }
     }
 
     fn send(&mut self, frame: &[u8]) {
         assert!(self.driver.send(&mut self.machine, frame), "the transmitter is busy");
+    }
+
+    /// The answer to a message, of which an interrupt tells.
+    fn ask(&mut self, message: &Dhcp) -> Packet {
+        self.send(&message.frame());
+        assert!(self.machine.card.irq_level(), "nothing tells of the answer");
+        // The transmission ends in its own time.
+        if let Some(sent) = self.machine.cable.poll_at(&self.machine.card, &self.machine.nat) {
+            self.machine.now = sent;
+            self.machine.turn();
+        }
+        let answer = one(self.take());
+        assert!(!self.machine.card.irq_level(), "everything has been served");
+        answer
     }
 
     /// Everything in the ring, and what takes its place meanwhile.
@@ -128,6 +150,31 @@ on_both_hosts! {
         let [packet] = &guest.take()[..] else { panic!("one frame was expected") };
         assert_eq!(packet.dst_mac, GUEST_MAC);
         assert_eq!(packet.bytes.len(), 60);
+    }
+
+    /// PCem #113, #305: drivers loaded, but no guest got a lease: broadcasts arrived, and what was
+    /// sent to the station did not. From DISCOVER to ACK by registers and interrupts alone, on every
+    /// card, with replies to the station and, if the client asks for them, to all.
+    fn pcem_113_and_305_every_card_brings_its_guest_a_lease(kind) {
+        for (model, width) in [
+            (Model::Ne1000, Width::Byte),
+            (Model::Ne2000EightBit, Width::Byte),
+            (Model::Ne2000, Width::Word),
+            (Model::Rtl8029As, Width::Dword),
+        ] {
+            for broadcast in [false, true] {
+                let mut guest = Guest::with(kind, model, width, TransmitTiming::BitTime);
+                let (discover, request) = (Dhcp::discover(), Dhcp::request(GUEST_IP, GATEWAY));
+                for (message, answer) in [(discover, OFFER), (request, ACKNOWLEDGMENT)] {
+                    let packet = guest.ask(&Dhcp { broadcast, ..message });
+                    let to = if broadcast { build::BROADCAST } else { GUEST_MAC };
+                    assert_eq!(packet.dst_mac, to, "{model:?}");
+                    let reply = &packet.udp().expect("UDP").data;
+                    assert_eq!(reply[16..20], GUEST_IP.octets(), "{model:?}: yiaddr");
+                    assert_eq!(reply[240..243], [53, 1, answer], "{model:?}: message type");
+                }
+            }
+        }
     }
 
     /// A burst fills the ring by one look at the socket, and nothing more comes until the driver
@@ -215,7 +262,7 @@ fn a_transmission_of_65535_bytes_goes_nowhere_and_completes() {
 
 #[test]
 fn time_is_asked_for_by_whoever_needs_it_first() {
-    let mut machine = Machine::new(HostKind::Peeking, TransmitTiming::BitTime);
+    let mut machine = Machine::new(HostKind::Peeking, Model::Rtl8029As, TransmitTiming::BitTime);
     assert_eq!(machine.cable.poll_at(&machine.card, &machine.nat), None);
     let mut driver = Driver::start(&mut machine, Width::Dword).expect("a card");
     assert!(driver.send(
