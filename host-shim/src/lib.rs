@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+#[cfg(feature = "demo")]
+pub mod demo;
 pub mod limits;
 pub mod link;
 mod poller;

@@ -103,6 +103,17 @@ fn io_error(error: PcapError) -> io::Error {
     }
 }
 
+/// Does `work` for the capture, if there is one. When it fails, it ends with a warning.
+pub(crate) fn note<W>(
+    capture: &mut Option<Capture<W>>,
+    work: impl FnOnce(&mut Capture<W>) -> io::Result<()>,
+) {
+    if let Some(Err(error)) = capture.as_mut().map(work) {
+        log::warn!("the capture has ended: {error}");
+        *capture = None;
+    }
+}
+
 /// A link whose frames, both ways, are recorded as they are on the wire. When the capture fails,
 /// it ends with a warning; the link goes on.
 #[derive(Debug)]
@@ -126,11 +137,7 @@ impl<L: GuestLink, W: Write> Captured<L, W> {
     }
 
     fn with_capture(&mut self, work: impl FnOnce(&mut Capture<W>, &[u8]) -> io::Result<()>) {
-        let Some(capture) = &mut self.capture else { return };
-        if let Err(error) = work(capture, &self.scratch) {
-            log::warn!("the capture has ended: {error}");
-            self.capture = None;
-        }
+        note(&mut self.capture, |capture| work(capture, &self.scratch));
     }
 }
 
