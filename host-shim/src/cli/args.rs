@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgGroup, CommandFactory as _, Parser, Subcommand};
 use host_shim::sockets::PeekMode;
+use ne2000::Model;
 use slirp_nat::{Forward, MAX_MTU, MIN_MTU};
 
 use super::boot::Boot;
@@ -30,6 +31,7 @@ Examples:
   slirpkit attach --pid $PID                    a network for a container that has none
   slirpkit qemu --socket /tmp/net.sock          a network for QEMU, see 'slirpkit qemu --help'
   slirpkit replay session.rec                   what --record wrote, once more: for bug reports
+  slirpkit demo                                 a guest with an NE2000, all in one process
 
 The guest's network is 10.0.2.0/24 unless --cidr says otherwise: router .2, name server .3, first
 DHCP lease .15, and .100 for a namespace. No privileges are needed.
@@ -72,6 +74,13 @@ sides are printed, '-' for what was recorded and '+' for what this version does.
 
 Exit status: 0 if all is the same, 1 if not, 2 if the recording is broken or cut off.";
 
+const DEMO_HELP: &str = "\
+The guest is a network stack in this process, with a driver that knows the card by its registers.
+It gets a lease, pings its gateway, and moves bytes to and from servers on this host's 127.0.0.1,
+each of which is compared. Nothing else is reached, and no privileges are needed.
+
+Exit status: 0 if every byte was right, else 1.";
+
 /// A user-mode network for a command, a namespace or a QEMU guest, without privileges.
 #[derive(Debug, Parser)]
 #[command(name = "slirpkit", version, after_help = EXAMPLES, arg_required_else_help = false)]
@@ -98,6 +107,9 @@ pub(crate) enum Subcommands {
     /// Feed what --record wrote to a fresh NAT, and compare what it does
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
+    /// Show it all in one process: a guest, an NE2000, the NAT, and a transfer each way
+    #[command(after_help = DEMO_HELP)]
+    Demo(Demo),
 }
 
 /// `slirpkit run`.
@@ -164,6 +176,37 @@ pub(crate) struct Replay {
     pub(crate) recording: PathBuf,
 }
 
+/// `slirpkit demo`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// The guest's card: ne1000 and ne2000-8bit have a data port of 8 bits, ne2000 of 16, rtl8029as
+    /// of 32
+    #[arg(long, value_name = "CARD", default_value = "rtl8029as", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(CARDS.map(|(name, _)| name)).map(model))]
+    pub(crate) card: Model,
+    /// How much to download, and to upload
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub(crate) size: u64,
+    /// Write every frame, as the guest sees it, to FILE, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Print counters of the NAT to stderr at the end
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Say more: -vv every flow, -vvv every frame
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// The cards that there are.
+const CARDS: [(&str, Model); 4] = [
+    ("ne1000", Model::Ne1000),
+    ("ne2000", Model::Ne2000),
+    ("ne2000-8bit", Model::Ne2000EightBit),
+    ("rtl8029as", Model::Rtl8029As),
+];
+
 /// Options of every subcommand that serves a guest.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Common {
@@ -228,7 +271,7 @@ impl Subcommands {
             Self::Run(run) => Some(&run.common),
             Self::Attach(attach) => Some(&attach.common),
             Self::Qemu(qemu) => Some(&qemu.common),
-            Self::Replay(_) => None,
+            Self::Replay(_) | Self::Demo(_) => None,
         }
     }
 
@@ -236,6 +279,7 @@ impl Subcommands {
     pub(crate) fn verbose(&self) -> u8 {
         match self {
             Self::Replay(replay) => replay.verbose,
+            Self::Demo(demo) => demo.verbose,
             serving => serving.common().map_or(0, |common| common.verbose),
         }
     }
@@ -288,6 +332,12 @@ fn peek_mode(word: impl AsRef<str>) -> PeekMode {
     if word.as_ref() == "discard" { PeekMode::Discard } else { PeekMode::Offset }
 }
 
+/// One of the names in [`CARDS`].
+fn model(name: impl AsRef<str>) -> Model {
+    let card = CARDS.iter().find(|(known, _)| *known == name.as_ref());
+    card.map_or(Model::Rtl8029As, |(_, model)| *model)
+}
+
 fn usage(option: &str, what: &str) -> Failure {
     Failure::Usage(format!("{option}: {what}"))
 }
@@ -300,7 +350,7 @@ fn explain(error: &clap::Error, line: &[OsString]) -> Failure {
     }
     if error.kind() == ErrorKind::MissingSubcommand {
         return Failure::Usage(
-            "give one of run, attach, qemu and replay; see 'slirpkit --help'".to_owned(),
+            "give one of run, attach, qemu, replay and demo; see 'slirpkit --help'".to_owned(),
         );
     }
     // The first paragraph says what is wrong; tips and usage follow it.

@@ -4,6 +4,7 @@ mod args;
 mod attach;
 mod boot;
 mod cidr;
+mod demo;
 mod fds;
 mod forward;
 mod qemu;
@@ -54,8 +55,7 @@ impl Failure {
     fn report(&self) -> ExitCode {
         match self {
             Self::Help(text) => {
-                // A reader that has gone, as `| head`, is no failure.
-                let _ = io::stdout().write_all(text.as_bytes());
+                let _ = print(text);
                 ExitCode::SUCCESS
             }
             Self::Usage(line) | Self::Broken(line) => {
@@ -67,6 +67,14 @@ impl Failure {
                 ExitCode::FAILURE
             }
         }
+    }
+}
+
+/// Prints to stdout. A reader that has gone, as `| head`, is no failure.
+fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Err(cause),
+        _ => Ok(()),
     }
 }
 
@@ -96,6 +104,7 @@ fn dispatch(args: &Args) -> Result<ExitCode, Failure> {
         Subcommands::Attach(attach) => attach::run(attach),
         Subcommands::Qemu(qemu) => qemu::run(qemu),
         Subcommands::Replay(replay) => replay::run(replay),
+        Subcommands::Demo(demo) => demo::run(demo),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::fs::File;
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader};
 use std::process::ExitCode;
 
 use host_shim::link::capture::Capture;
@@ -40,13 +40,8 @@ pub(crate) fn run(args: &Replay) -> Result<ExitCode, Failure> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader that has gone, as `| head`, is no failure.
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Broken(format!("cannot print: {}", describe(&cause))))
-        }
-        _ => Ok(()),
-    }
+    super::print(text)
+        .map_err(|cause| Failure::Broken(format!("cannot print: {}", describe(&cause))))
 }
 
 /// `--pcap`: what is replayed, as a capture.

@@ -124,7 +124,10 @@ impl Setup {
 }
 
 /// Makes the file of an option, if it is given.
-fn create<T>(
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn create<T>(
     path: Option<&Path>,
     make: impl FnOnce(&Path) -> io::Result<T>,
 ) -> Result<Option<T>, Failure> {

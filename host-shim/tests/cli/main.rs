@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod attach;
+mod demo;
 mod place;
 mod qemu;
 mod replay;

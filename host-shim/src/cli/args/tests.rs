@@ -21,7 +21,7 @@ fn clap_finds_no_fault_in_the_definitions() {
 #[test]
 fn every_complaint_is_one_line_that_names_the_option() {
     for (words, part) in [
-        ("slirpkit", "give one of run, attach, qemu and replay"),
+        ("slirpkit", "give one of run, attach, qemu, replay and demo"),
         ("slirpkit walk", "unrecognized subcommand 'walk'"),
         ("slirpkit run", "required arguments were not provided: <COMMAND>..."),
         ("slirpkit run --mtu 67 -- true", "'--mtu <BYTES>': 67 is not in 68..=65521"),
@@ -43,6 +43,8 @@ fn every_complaint_is_one_line_that_names_the_option() {
         ("slirpkit run --next-server here -- true", "invalid IPv4 address syntax"),
         ("slirpkit run --pcap f --record f -- true", "--record: must differ from --pcap"),
         ("slirpkit replay", "required arguments were not provided: <RECORDING>"),
+        ("slirpkit demo --card ne3000", "ne2000, ne2000-8bit, rtl8029as"),
+        ("slirpkit demo --size 0", "0 is not in 1..=65536"),
         (
             "slirpkit run --forward :80-:80 --forward :80-:81 -- true",
             "the same port of the host twice",
@@ -123,7 +125,8 @@ fn the_manual_has_every_option_and_no_other() {
     for subcommand in Args::command().get_subcommands() {
         let section = format!("slirpkit {}", subcommand.get_name());
         for option in subcommand.get_arguments().filter_map(clap::Arg::get_long) {
-            let shared = subcommand.get_name() != "replay" && common.contains(&option);
+            let serves = !["replay", "demo"].contains(&subcommand.get_name());
+            let shared = serves && common.contains(&option);
             let section = if shared { "Common options" } else { &section };
             expected.push((section.to_owned(), option.to_owned()));
         }
