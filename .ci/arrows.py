@@ -12,6 +12,7 @@ ARROWS = {
     "slirp-nat": {"ne2000", "slirpkit-ipstack"},
     "host-shim": {"ne2000", "slirpkit-ipstack", "slirp-nat"},
     "slirpkit-tests": {"ne2000", "slirpkit-ipstack", "slirp-nat", "host-shim"},
+    "qemu-overlay": {"ne2000", "slirpkit-ipstack", "slirp-nat", "host-shim"},
     "slirpkit-fuzz": {"ne2000", "slirpkit-ipstack", "slirp-nat", "slirpkit-tests"},
 }
 # The crates without std, their folders, and what else they may be built from.
