@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 
 pub(crate) use rustix::event::epoll::EventFlags;
@@ -86,8 +86,15 @@ impl Poller {
         mut each: impl FnMut(Source, EventFlags),
     ) -> io::Result<usize> {
         // Beyond what a Timespec holds is as good as for ever.
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let mut timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         self.events.clear();
+        if let Some(short) = timeout.filter(is_below_one_millisecond) {
+            match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&short)) {
+                Ok(0) | Err(Errno::INTR) => return Ok(0),
+                Ok(_) => timeout = Some(Timespec::default()),
+                Err(error) => return Err(error.into()),
+            }
+        }
         let buffer = rustix::buffer::spare_capacity(&mut self.events);
         match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
             Ok(_) => {}
@@ -100,6 +107,11 @@ impl Poller {
         }
         Ok(self.events.len())
     }
+}
+
+/// Whether the kernel, for which a timeout of epoll has milliseconds, would wait longer.
+fn is_below_one_millisecond(timeout: &Timespec) -> bool {
+    timeout.tv_sec == 0 && (1..1_000_000).contains(&timeout.tv_nsec)
 }
 
 impl AsFd for Poller {

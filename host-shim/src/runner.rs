@@ -76,8 +76,8 @@ pub struct Runner<L> {
     host: OsHost,
     link: L,
     batch: Batch,
-    /// Whether the link is also waited for until it is writable.
-    awaits_room: bool,
+    /// What the link is waited for.
+    interest: EventFlags,
     /// Work was left over by the last turn.
     unfinished: bool,
     watched: u32,
@@ -97,7 +97,7 @@ impl<L: GuestLink> Runner<L> {
             host,
             link,
             batch: Batch::new(),
-            awaits_room: false,
+            interest: EventFlags::IN,
             unfinished: false,
             watched: LINK,
             fired: Vec::new(),
@@ -126,7 +126,8 @@ impl<L: GuestLink> Runner<L> {
                 self.fired.push(WatchId(number));
             }
         }
-        if link_flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
+        let readable = link_flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
+        if readable || self.link.poll_at().is_some_and(|due| due <= now) {
             self.take_frames(now)?;
         }
         self.take_host_events(now);
@@ -141,8 +142,13 @@ impl<L: GuestLink> Runner<L> {
         if self.unfinished || timeout == Some(Duration::ZERO) {
             return Some(Duration::ZERO);
         }
-        let due = self.nat.poll_at().map(|deadline| deadline.at.since(clock::now()));
+        let due = self.due_at().map(|due| due.since(clock::now()));
         [timeout, due].into_iter().flatten().min()
+    }
+
+    fn due_at(&self) -> Option<Instant> {
+        let nat = self.nat.poll_at().map(|deadline| deadline.at);
+        [nat, self.link.poll_at()].into_iter().flatten().min()
     }
 
     fn take_frames(&mut self, now: Instant) -> Result<(), RunnerError> {
@@ -164,24 +170,24 @@ impl<L: GuestLink> Runner<L> {
     fn send_out(&mut self, now: Instant) -> Result<(), RunnerError> {
         for _ in 0..REFILLS {
             if !self.link.flush()? {
-                return self.await_room();
+                return self.await_link();
             }
             self.nat.on_link_ready(now, &mut self.host, &mut self.link);
         }
         self.unfinished = true;
         self.link.flush()?;
-        self.await_room()
+        self.await_link()
     }
 
-    fn await_room(&mut self) -> Result<(), RunnerError> {
-        let wants_write = self.link.wants_write();
-        if wants_write != self.awaits_room {
-            let mut interest = EventFlags::IN;
-            interest.set(EventFlags::OUT, wants_write);
+    fn await_link(&mut self) -> Result<(), RunnerError> {
+        let mut interest = EventFlags::empty();
+        interest.set(EventFlags::IN, self.link.wants_read());
+        interest.set(EventFlags::OUT, self.link.wants_write());
+        if interest != self.interest {
             let source = Source::External(LINK);
             let modified = self.host.poller().modify(self.link.fd(), source, interest);
             modified.map_err(|error| RunnerError::Wait(error.into()))?;
-            self.awaits_room = wants_write;
+            self.interest = interest;
         }
         Ok(())
     }
@@ -192,7 +198,7 @@ impl<L: GuestLink> Runner<L> {
         if self.unfinished || self.host.event_count() > 0 {
             return Some(Instant::ZERO);
         }
-        self.nat.poll_at().map(|deadline| deadline.at)
+        self.due_at()
     }
 
     /// Waits for `fd` to become readable, too. It stays the caller's, who takes it back by
@@ -222,7 +228,7 @@ impl<L: GuestLink> Runner<L> {
     pub fn replace_link(&mut self, link: L) -> io::Result<L> {
         self.host.poller().remove(self.link.fd())?;
         let old = core::mem::replace(&mut self.link, link);
-        self.awaits_room = false;
+        self.interest = EventFlags::IN;
         self.host.poller().add(self.link.fd(), Source::External(LINK), EventFlags::IN)?;
         let now = clock::now();
         self.nat.on_link_ready(now, &mut self.host, &mut self.link);

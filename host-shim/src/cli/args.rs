@@ -8,18 +8,19 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgGroup, CommandFactory as _, Parser, Subcommand};
 use host_shim::sockets::PeekMode;
+use ipstack::wire::MacAddr;
 use ne2000::Model;
 use slirp_nat::{Forward, MAX_MTU, MIN_MTU};
 
 use super::boot::Boot;
 use super::cidr::Cidr;
-use super::{Failure, forward, resolv};
+use super::{Failure, forward, mac, resolv};
 use crate::netns::InterfaceName;
 
 /// Default MTU of a namespace: the largest that Linux's own loopback-like links use. Big packets
 /// cost a tap one system call each, whatever their size.
 pub(crate) const NAMESPACE_MTU: u16 = 65_520;
-/// Default MTU of a QEMU guest: Ethernet's.
+/// Default MTU of a QEMU guest, and the largest that the card of `nic` can have: Ethernet's.
 pub(crate) const QEMU_MTU: u16 = 1500;
 
 const EXAMPLES: &str = "\
@@ -30,6 +31,7 @@ Examples:
                                                 reach its port 80 at 127.0.0.1:8080
   slirpkit attach --pid $PID                    a network for a container that has none
   slirpkit qemu --socket /tmp/net.sock          a network for QEMU, see 'slirpkit qemu --help'
+  slirpkit nic --socket /tmp/nic.sock           a network card for QEMU, see 'slirpkit nic --help'
   slirpkit replay session.rec                   what --record wrote, once more: for bug reports
   slirpkit demo                                 a guest with an NE2000, all in one process
 
@@ -68,6 +70,15 @@ It may come back to the same socket after it ends. With --socket PATH --dgram PE
 
 The guest configures itself by DHCP; its first lease is .15.";
 
+const NIC_HELP: &str = "\
+Give QEMU (10.1 or later)
+  -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"PATH\"}}'
+It may come back to the same socket after it ends. The guest finds an RTL8029AS, which every driver
+for the NE2000 on PCI drives, and configures itself by DHCP; its first lease is .15.
+
+Each access of its driver to the card is a message over the socket and back, and a frame takes
+hundreds. This is for a guest that has no other driver; 'slirpkit qemu' serves the rest.";
+
 const REPLAY_HELP: &str = "\
 Nothing is sent to anybody: the recording has what the host answered. At the first difference, both
 sides are printed, '-' for what was recorded and '+' for what this version does.
@@ -104,6 +115,9 @@ pub(crate) enum Subcommands {
     /// Serve a QEMU guest over a unix socket
     #[command(after_help = QEMU_HELP)]
     Qemu(Qemu),
+    /// Serve a QEMU guest as a network card, an RTL8029AS, over vfio-user
+    #[command(after_help = NIC_HELP)]
+    Nic(Nic),
     /// Feed what --record wrote to a fresh NAT, and compare what it does
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
@@ -157,6 +171,21 @@ pub(crate) struct Qemu {
     /// Exchange datagrams, one a frame, with the unix socket PEER, instead of a stream
     #[arg(long, value_name = "PEER")]
     pub(crate) dgram: Option<PathBuf>,
+    /// Options of all that serve.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `slirpkit nic`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Nic {
+    /// Unix socket to make; gone again at the end
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: PathBuf,
+    /// Station address of the card
+    #[arg(long, value_name = "ADDRESS", default_value = "52:54:00:12:34:56")]
+    #[arg(value_parser = mac::parse)]
+    pub(crate) mac: MacAddr,
     /// Options of all that serve.
     #[command(flatten)]
     pub(crate) common: Common,
@@ -271,6 +300,7 @@ impl Subcommands {
             Self::Run(run) => Some(&run.common),
             Self::Attach(attach) => Some(&attach.common),
             Self::Qemu(qemu) => Some(&qemu.common),
+            Self::Nic(nic) => Some(&nic.common),
             Self::Replay(_) | Self::Demo(_) => None,
         }
     }
@@ -293,6 +323,11 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Fa
     let line: Vec<OsString> = line.into_iter().collect();
     let args = Args::try_parse_from(&line).map_err(|error| explain(&error, &line))?;
     args.command.common().map_or(Ok(()), check)?;
+    if let Subcommands::Nic(nic) = &args.command
+        && nic.common.mtu.is_some_and(|mtu| mtu > QEMU_MTU)
+    {
+        return Err(usage("--mtu", "an Ethernet card takes no more than 1500"));
+    }
     Ok(args)
 }
 
@@ -350,7 +385,7 @@ fn explain(error: &clap::Error, line: &[OsString]) -> Failure {
     }
     if error.kind() == ErrorKind::MissingSubcommand {
         return Failure::Usage(
-            "give one of run, attach, qemu, replay and demo; see 'slirpkit --help'".to_owned(),
+            "give one of run, attach, qemu, nic, replay and demo; see 'slirpkit --help'".to_owned(),
         );
     }
     // The first paragraph says what is wrong; tips and usage follow it.

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Failure> {
     print(&report.to_string()).map_err(|cause| Failure::io("cannot print", cause))?;
     if args.stats {
         let calls = stats::Calls { link: 0, host: report.calls };
-        let _ = io::stderr().write_all(stats::table(&report.stats, &calls).as_bytes());
+        let _ = io::stderr().write_all(stats::table(&report.stats, None, &calls).as_bytes());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,9 @@ mod cidr;
 mod demo;
 mod fds;
 mod forward;
+mod guests;
+mod mac;
+mod nic;
 mod qemu;
 mod recording;
 mod replay;
@@ -103,6 +106,7 @@ fn dispatch(args: &Args) -> Result<ExitCode, Failure> {
         Subcommands::Run(run) => run::run(run),
         Subcommands::Attach(attach) => attach::run(attach),
         Subcommands::Qemu(qemu) => qemu::run(qemu),
+        Subcommands::Nic(nic) => nic::run(nic),
         Subcommands::Replay(replay) => replay::run(replay),
         Subcommands::Demo(demo) => demo::run(demo),
     }

@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use host_shim::link::absent::AbsentLink;
 use host_shim::link::capture::Capture;
+use host_shim::link::vfio_user::Device;
 use host_shim::link::{GuestLink, LinkError};
 use host_shim::runner::{Runner, RunnerError, WatchId};
 use nix::sys::signal::Signal;
 
 use super::signals::{Received, Signals};
-use super::wire::Wire;
+use super::wire::{Remains, Wire};
 use super::{Failure, fds, stats};
 
 /// What happened besides the traffic.
@@ -38,6 +39,8 @@ pub(crate) struct Session {
     ends: Vec<(WatchId, OwnedFd)>,
     /// The capture, while there is no link.
     capture: Option<Capture>,
+    /// The card that was served, while there is no link.
+    device: Option<Box<Device>>,
     /// What takes the place of a link that is lost, made in time: there may be no descriptor left
     /// then. `None` while it is in that place.
     absent: Option<AbsentLink>,
@@ -59,8 +62,17 @@ impl Session {
     ) -> io::Result<Self> {
         let signals_id = runner.watch(&signals)?;
         let absent = Some(AbsentLink::new()?);
-        let (ends, link_calls_before) = (Vec::new(), 0);
-        Ok(Self { runner, signals, signals_id, ready, ends, capture, absent, link_calls_before })
+        Ok(Self {
+            runner,
+            signals,
+            signals_id,
+            ready,
+            ends: Vec::new(),
+            capture,
+            device: None,
+            absent,
+            link_calls_before: 0,
+        })
     }
 
     /// Writes to `--ready-fd`, if there is one.
@@ -173,9 +185,18 @@ impl Session {
             .map_err(|cause| Failure::io("cannot serve the guest", cause))?;
         match old {
             Wire::Absent(absent) => self.absent = Some(absent),
-            lost => self.capture = self.capture.take().or_else(|| lost.into_capture()),
+            lost => {
+                let Remains { capture, device } = lost.into_remains();
+                self.capture = self.capture.take().or(capture);
+                self.device = device;
+            }
         }
         Ok(())
+    }
+
+    /// The card that the guest before had, if there was one.
+    pub(crate) const fn take_device(&mut self) -> Option<Box<Device>> {
+        self.device.take()
     }
 
     fn drop_link(&mut self) -> Result<(), Failure> {
@@ -191,7 +212,9 @@ impl Session {
             link: self.link_calls_before + link.reads + link.writes,
             host: *self.runner.host().calls(),
         };
-        let table = stats::table(self.runner.nat().stats(), &calls);
+        let device = self.runner.link().device().or(self.device.as_deref());
+        let device = device.map(Device::counters);
+        let table = stats::table(self.runner.nat().stats(), device.as_ref(), &calls);
         // A reader that has gone, or a disk that is full, must not end the network.
         let _ = io::stderr().write_all(table.as_bytes());
     }

@@ -2,6 +2,7 @@
 
 use core::fmt::Write as _;
 
+use host_shim::link::vfio_user::DeviceCounters;
 use host_shim::sockets::SystemCalls;
 use slirp_nat::Stats;
 
@@ -22,8 +23,9 @@ impl Calls {
     }
 }
 
-/// Counters that are not zero, then drops by name, then system calls, in all and by MiB.
-pub(crate) fn table(stats: &Stats, calls: &Calls) -> String {
+/// Counters that are not zero, then drops by name, then those of a card that is served, then system
+/// calls, in all and by MiB.
+pub(crate) fn table(stats: &Stats, device: Option<&DeviceCounters>, calls: &Calls) -> String {
     let mut text = String::new();
     let mut row = |name: &str, count: u64| {
         if count > 0 {
@@ -33,6 +35,8 @@ pub(crate) fn table(stats: &Stats, calls: &Calls) -> String {
     };
     stats.counters.iter().for_each(|(name, count)| row(name, count));
     stats.drops().for_each(|(reason, count)| row(&format!("dropped: {}", reason.name()), count));
+    let device = device.into_iter().flat_map(DeviceCounters::iter);
+    device.for_each(|(name, count)| row(&format!("card: {name}"), count));
     row("calls: link", calls.link);
     calls.host.iter().for_each(|(name, count)| row(&format!("calls: {name}"), count));
     row("calls", calls.total());

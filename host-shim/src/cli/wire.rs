@@ -7,7 +7,9 @@ use host_shim::link::capture::{Capture, Captured};
 use host_shim::link::dgram::DgramLink;
 use host_shim::link::stream::StreamLink;
 use host_shim::link::tap::TapLink;
+use host_shim::link::vfio_user::{Device, VfioUserLink};
 use host_shim::link::{Batch, GuestLink, LinkCounters, LinkError};
+use ipstack::Instant;
 use slirp_nat::Link;
 use slirp_nat::link::{Room, TxMeta};
 
@@ -22,12 +24,25 @@ pub(crate) enum Wire {
     Stream(StreamLink),
     /// QEMU's datagram socket.
     Dgram(DgramLink),
+    /// A card served over vfio-user.
+    Nic(VfioUserLink),
     /// A tap, captured.
     CapturedTap(Captured<TapLink>),
     /// QEMU's stream socket, captured.
     CapturedStream(Captured<StreamLink>),
     /// QEMU's datagram socket, captured.
     CapturedDgram(Captured<DgramLink>),
+    /// A card served over vfio-user, captured.
+    CapturedNic(Captured<VfioUserLink>),
+}
+
+/// What a link that is at its end leaves for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    /// Where its frames were written to.
+    pub(crate) capture: Option<Capture>,
+    /// The card that it served.
+    pub(crate) device: Option<Box<Device>>,
 }
 
 impl Wire {
@@ -42,17 +57,32 @@ impl Wire {
             Self::Tap(link) => Self::CapturedTap(Captured::new(link, capture)),
             Self::Stream(link) => Self::CapturedStream(Captured::new(link, capture)),
             Self::Dgram(link) => Self::CapturedDgram(Captured::new(link, capture)),
+            Self::Nic(link) => Self::CapturedNic(Captured::new(link, capture)),
             other => other,
         }
     }
 
-    /// The capture of a link that is at its end, for the next.
-    pub(crate) fn into_capture(self) -> Option<Capture> {
+    /// Ends the link.
+    pub(crate) fn into_remains(self) -> Remains {
         match self {
-            Self::CapturedTap(link) => link.into_capture(),
-            Self::CapturedStream(link) => link.into_capture(),
-            Self::CapturedDgram(link) => link.into_capture(),
-            Self::Absent(_) | Self::Tap(_) | Self::Stream(_) | Self::Dgram(_) => None,
+            Self::CapturedTap(link) => Remains { capture: link.into_parts().1, device: None },
+            Self::CapturedStream(link) => Remains { capture: link.into_parts().1, device: None },
+            Self::CapturedDgram(link) => Remains { capture: link.into_parts().1, device: None },
+            Self::CapturedNic(link) => {
+                let (link, capture) = link.into_parts();
+                Remains { capture, device: Some(link.into_device()) }
+            }
+            Self::Nic(link) => Remains { capture: None, device: Some(link.into_device()) },
+            Self::Absent(_) | Self::Tap(_) | Self::Stream(_) | Self::Dgram(_) => Remains::default(),
+        }
+    }
+
+    /// The card, if one is served.
+    pub(crate) const fn device(&self) -> Option<&Device> {
+        match self {
+            Self::Nic(link) => Some(link.device()),
+            Self::CapturedNic(link) => Some(link.link().device()),
+            _ => None,
         }
     }
 }
@@ -64,9 +94,11 @@ macro_rules! each {
             Wire::Tap($link) => $call,
             Wire::Stream($link) => $call,
             Wire::Dgram($link) => $call,
+            Wire::Nic($link) => $call,
             Wire::CapturedTap($link) => $call,
             Wire::CapturedStream($link) => $call,
             Wire::CapturedDgram($link) => $call,
+            Wire::CapturedNic($link) => $call,
         }
     };
 }
@@ -104,6 +136,14 @@ impl GuestLink for Wire {
 
     fn wants_write(&self) -> bool {
         each!(self, link => link.wants_write())
+    }
+
+    fn wants_read(&self) -> bool {
+        each!(self, link => link.wants_read())
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        each!(self, link => link.poll_at())
     }
 
     fn counters(&self) -> LinkCounters {

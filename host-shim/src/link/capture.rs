@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use ipstack::Instant;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, PcapError, TsResolution};
 use slirp_nat::Link;
@@ -130,10 +131,16 @@ impl<L: GuestLink, W: Write> Captured<L, W> {
         Self { link, capture: Some(capture), scratch: vec![0; MAX_FRAME_LEN] }
     }
 
-    /// Ends the link, and returns the capture for another one, unless it has failed.
+    /// The link.
     #[must_use]
-    pub fn into_capture(self) -> Option<Capture<W>> {
-        self.capture
+    pub const fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// Takes the two apart again. A capture that failed is no more.
+    #[must_use]
+    pub fn into_parts(self) -> (L, Option<Capture<W>>) {
+        (self.link, self.capture)
     }
 
     fn with_capture(&mut self, work: impl FnOnce(&mut Capture<W>, &[u8]) -> io::Result<()>) {
@@ -189,6 +196,14 @@ impl<L: GuestLink, W: Write> GuestLink for Captured<L, W> {
 
     fn wants_write(&self) -> bool {
         self.link.wants_write()
+    }
+
+    fn wants_read(&self) -> bool {
+        self.link.wants_read()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.link.poll_at()
     }
 
     fn counters(&self) -> LinkCounters {

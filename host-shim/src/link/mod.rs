@@ -10,10 +10,13 @@ pub mod tap;
 #[cfg(test)]
 #[expect(clippy::cast_possible_truncation, reason = "test patterns take the low byte")]
 mod tests;
+#[cfg(feature = "vfio-user")]
+pub mod vfio_user;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use ipstack::Instant;
 use slirp_nat::Link;
 
 pub use self::batch::{Batch, FRAMES_PER_BATCH};
@@ -43,6 +46,18 @@ pub trait GuestLink: Link {
     /// Whether [`GuestLink::flush`] has left something, so that the descriptor is to be waited
     /// for until it is writable.
     fn wants_write(&self) -> bool;
+
+    /// Whether to wait for the descriptor until it is readable. A link that cannot take more from
+    /// the guest until [`GuestLink::flush`] has made place says no.
+    fn wants_read(&self) -> bool {
+        true
+    }
+
+    /// When to call [`GuestLink::receive_batch`] and [`GuestLink::flush`] even if the descriptor is
+    /// not ready until then. Each call can change it.
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
 
     /// What the link did so far.
     fn counters(&self) -> LinkCounters;
@@ -90,6 +105,8 @@ pub enum LinkError {
     /// The other end announced a frame longer than [`MAX_FRAME_LEN`], so what follows cannot be
     /// told apart: it does not speak this protocol.
     Oversized(u32),
+    /// The other end sent what its protocol has not, so what follows cannot be told apart.
+    Protocol(&'static str),
     /// The descriptor failed.
     Io(io::Error),
 }
@@ -102,6 +119,7 @@ impl core::fmt::Display for LinkError {
                 f,
                 "the guest's end announced a frame of {length} bytes: not a QEMU stream socket?"
             ),
+            Self::Protocol(what) => write!(f, "the guest's end sent {what}"),
             Self::Io(error) => write!(f, "the link failed: {error}"),
         }
     }
@@ -111,7 +129,7 @@ impl core::error::Error for LinkError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
-            Self::Closed | Self::Oversized(_) => None,
+            Self::Closed | Self::Oversized(_) | Self::Protocol(_) => None,
         }
     }
 }

@@ -4,10 +4,13 @@
 
 mod attach;
 mod demo;
+mod nic;
 mod place;
 mod qemu;
 mod replay;
 mod run;
+mod server;
 mod traffic;
 mod usage;
 mod user;
+mod vfio_client;

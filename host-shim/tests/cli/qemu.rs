@@ -1,64 +1,18 @@
 //! `slirpkit qemu`, with a test in the place of QEMU.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::process::{Child, ChildStderr, Command, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::place::Place;
-use crate::user::PROGRAM;
-
-/// The program in service, and what it says.
-struct Server {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Server {
-    fn start(arguments: &[&str]) -> Self {
-        Self::start_after(":", arguments)
-    }
-
-    /// Starts it in a shell that has done `before`.
-    fn start_after(before: &str, arguments: &[&str]) -> Self {
-        let script = format!("{before}; exec \"$0\" \"$@\" 9>&1 >&2");
-        let mut child = Command::new("sh")
-            .args(["-c", &script, PROGRAM, "qemu", "--ready-fd", "9", "-v"])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        child.stdout.as_mut().unwrap().read_to_string(&mut ready).unwrap();
-        assert_eq!(ready, "1");
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stderr }
-    }
-
-    /// Waits for a line of stderr with `part` in it.
-    fn expect(&mut self, part: &str) {
-        let mut line = String::new();
-        while !line.contains(part) {
-            line.clear();
-            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "never said {part:?}");
-        }
-    }
-
-    fn end(mut self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-    }
-}
+use crate::server::Server;
 
 #[test]
 fn a_guest_may_leave_and_come_back_and_a_second_is_turned_away() {
     let place = Place::new("stream");
     let socket = place.path("net.sock");
-    let mut server = Server::start(&["--socket", &socket.display().to_string()]);
+    let mut server = Server::start("qemu", &["--socket", &socket.display().to_string()]);
     server.expect("-netdev stream,id=n0,server=off,addr.type=unix,addr.path=");
     for _ in 0..3 {
         let guest = UnixStream::connect(&socket).unwrap();
@@ -84,7 +38,7 @@ fn one_capture_has_the_frames_of_every_guest() {
     let (socket, file) = (place.path("net.sock"), place.path("out.pcap"));
     let arguments =
         ["--socket", &socket.display().to_string(), "--pcap", &file.display().to_string()];
-    let mut server = Server::start(&arguments);
+    let mut server = Server::start("qemu", &arguments);
     let frames = [[0x11_u8; 60], [0x22; 60]];
     for frame in &frames {
         let mut guest = UnixStream::connect(&socket).unwrap();
@@ -103,7 +57,7 @@ fn one_capture_has_the_frames_of_every_guest() {
 fn a_peer_that_does_not_speak_the_protocol_is_cut_off() {
     let place = Place::new("oversized");
     let socket = place.path("net.sock");
-    let mut server = Server::start(&["--socket", &socket.display().to_string()]);
+    let mut server = Server::start("qemu", &["--socket", &socket.display().to_string()]);
     let guest = UnixStream::connect(&socket).unwrap();
     server.expect("a guest has connected");
     (&guest).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -118,7 +72,7 @@ fn datagrams_go_to_the_peer_whenever_it_comes() {
     let (ours, theirs) = (place.path("ours"), place.path("theirs"));
     let arguments =
         ["--socket", &theirs.display().to_string(), "--dgram", &ours.display().to_string()];
-    let mut server = Server::start(&arguments);
+    let mut server = Server::start("qemu", &arguments);
     server.expect("-netdev dgram,id=n0,local.type=unix,local.path=");
     let guest = UnixDatagram::bind(&ours).unwrap();
     assert_eq!(guest.send_to(&[0xff; 60], &theirs).unwrap(), 60);
@@ -134,7 +88,7 @@ fn guests_come_and_go_when_there_is_no_descriptor_left() {
     let place = Place::new("starved");
     let socket = place.path("net.sock");
     let arguments = ["--host-loopback", "--socket", &socket.display().to_string()];
-    let mut server = Server::start_after("ulimit -n 20", &arguments);
+    let mut server = Server::start_after("ulimit -n 20", "qemu", &arguments);
     for _ in 0..2 {
         let mut guest = UnixStream::connect(&socket).unwrap();
         server.expect("a guest has connected");

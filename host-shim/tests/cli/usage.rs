@@ -22,7 +22,7 @@ fn a_wrong_command_line_is_status_2() {
     assert_complains(
         &[],
         2,
-        "slirpkit: give one of run, attach, qemu, replay and demo; see 'slirpkit --help'",
+        "slirpkit: give one of run, attach, qemu, nic, replay and demo; see 'slirpkit --help'",
     );
     assert_complains(
         &["run", "--mtu", "67", "--", "true"],

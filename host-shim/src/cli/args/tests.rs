@@ -21,7 +21,7 @@ fn clap_finds_no_fault_in_the_definitions() {
 #[test]
 fn every_complaint_is_one_line_that_names_the_option() {
     for (words, part) in [
-        ("slirpkit", "give one of run, attach, qemu, replay and demo"),
+        ("slirpkit", "give one of run, attach, qemu, nic, replay and demo"),
         ("slirpkit walk", "unrecognized subcommand 'walk'"),
         ("slirpkit run", "required arguments were not provided: <COMMAND>..."),
         ("slirpkit run --mtu 67 -- true", "'--mtu <BYTES>': 67 is not in 68..=65521"),
@@ -38,6 +38,9 @@ fn every_complaint_is_one_line_that_names_the_option() {
         ),
         ("slirpkit attach --pid 1 --tap tap%d", "percent sign"),
         ("slirpkit qemu", "required arguments were not provided: --socket <PATH>"),
+        ("slirpkit nic", "required arguments were not provided: --socket <PATH>"),
+        ("slirpkit nic --socket s --mac 1:2:3", "expected six bytes in hexadecimal"),
+        ("slirpkit nic --socket s --mtu 1501", "--mtu: an Ethernet card takes no more than 1500"),
         ("slirpkit run --ready-fd 3 --exit-fd 3 -- true", "--ready-fd: must differ from --exit-fd"),
         ("slirpkit run --forward :80-10.0.3.1:80 -- true", "leads out of the guest's network"),
         ("slirpkit run --next-server here -- true", "invalid IPv4 address syntax"),

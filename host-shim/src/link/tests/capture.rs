@@ -74,5 +74,5 @@ fn a_full_disk_ends_the_capture_and_not_the_link() {
         assert_eq!(theirs.recv(&mut buffer).unwrap(), 60);
         assert_eq!(buffer[..60], [round; 60]);
     }
-    assert!(link.into_capture().is_none());
+    assert!(link.into_parts().1.is_none());
 }
