@@ -10,6 +10,7 @@
 //! - `SLIRPKIT_OVERLAY=isa:PORT:IRQ`: an NE2000 at these ports, where the machine has no device.
 //!   The port is hexadecimal.
 //! - `SLIRPKIT_CONTROL=PATH`: a unix socket at which tests ask what has happened; see `control.rs`.
+//! - `SLIRPKIT_BOOTFILE=NAME-OR-URL`: what the NAT tells the guest to boot.
 //!
 //! QEMU exports its functions to modules of its own making only; they are no public interface.
 //! What is relied on here is the same in its versions 7.2 to 11.1.

@@ -45,6 +45,10 @@ impl Service {
         let words = |error: std::io::Error| error.to_string();
         let mut config = Config::default();
         config.host_loopback = true;
+        if let Some(boot_file) = std::env::var_os("SLIRPKIT_BOOTFILE") {
+            let boot_file = boot_file.to_str().and_then(|name| name.try_into().ok());
+            config.boot_file = boot_file.ok_or("SLIRPKIT_BOOTFILE is no name of a boot file")?;
+        }
         let secret = secret::draw().map_err(words)?;
         let nat = Nat::new(config, secret, Sizes::default().allocate());
         let options = Options { timing: TransmitTiming::Instant, ..Options::DEFAULT };

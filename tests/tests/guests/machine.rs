@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the kernels are told: no messages, no waiting before a reboot, and no work that only
 /// hardware needs, which is slow under emulation.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr tsc=reliable mitigations=off \
+pub(crate) const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr tsc=reliable mitigations=off \
     random.trust_cpu=on cryptomgr.notests";
 
 /// Guests: a Linux with a shell on its serial port.
@@ -26,6 +26,24 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr tsc=reliabl
 pub(crate) enum Guest {
     Amd64,
     I386,
+}
+
+impl Guest {
+    /// Its `kernel` or `initrd`.
+    pub(crate) fn file(self, name: &str) -> PathBuf {
+        let architecture = match self {
+            Self::Amd64 => "amd64",
+            Self::I386 => "i386",
+        };
+        files::of_guest(architecture, name)
+    }
+
+    const fn processor(self) -> &'static str {
+        match self {
+            Self::Amd64 => "qemu64",
+            Self::I386 => "qemu32",
+        }
+    }
 }
 
 /// Where a card of ours is put.
@@ -76,20 +94,21 @@ impl Plan {
 
     /// That boots this guest.
     pub(crate) fn booting(mut self, guest: Guest) -> Self {
-        let (architecture, processor) = match guest {
-            Guest::Amd64 => ("amd64", "qemu64"),
-            Guest::I386 => ("i386", "qemu32"),
-        };
         for (option, name) in [("-kernel", "kernel"), ("-initrd", "initrd")] {
-            let file = files::of_guest(architecture, name);
+            let file = guest.file(name);
             self.arguments.extend([OsString::from(option), file.clone().into()]);
             self.needed.push(file);
         }
-        self.with(&["-cpu", processor, "-append", KERNEL_ARGUMENTS])
+        self.with(&["-cpu", guest.processor(), "-append", KERNEL_ARGUMENTS])
     }
 
     /// With a card of ours, and the NAT behind it, in QEMU's process.
-    pub(crate) fn with_card(mut self, slot: Slot) -> Self {
+    pub(crate) fn with_card(self, slot: Slot) -> Self {
+        self.with_card_as(slot, "romfile=")
+    }
+
+    /// The same with another property of the device that gives the place on the PCI bus.
+    fn with_card_as(mut self, slot: Slot, property: &str) -> Self {
         let place = match slot {
             Slot::Pci => "pci:card",
             Slot::Isa => "isa:300:10",
@@ -102,9 +121,16 @@ impl Plan {
         self.environment.push(("SLIRPKIT_OVERLAY", place.into()));
         self.environment.push(("SLIRPKIT_CONTROL", self.place.path("control").into()));
         match slot {
-            Slot::Pci => self.with(&["-device", "ne2k_pci,id=card,romfile="]),
+            Slot::Pci => self.with(&["-device", &format!("ne2k_pci,id=card,{property}")]),
             Slot::Isa => self,
         }
+    }
+
+    /// With a card of ours on the PCI bus, by whose ROM it boots what is at `url`: this guest.
+    pub(crate) fn booting_by_network(mut self, guest: Guest, url: &str) -> Self {
+        self.needed.extend(["kernel", "initrd"].map(|name| guest.file(name)));
+        self.environment.push(("SLIRPKIT_BOOTFILE", url.into()));
+        self.with_card_as(Slot::Pci, "bootindex=0").with(&["-cpu", guest.processor()])
     }
 
     /// With QEMU's own RTL8029AS, and `slirpkit qemu` or another NAT at this socket behind it.
