@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use ipstack::Instant;
 use ne2000::Width;
 use ne2000::driver::{Driver, DriverError, DriverStats, Ports};
-use smoltcp::iface::{self, SocketHandle, SocketSet};
+use smoltcp::iface::{self, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::{dhcpv4, icmp, tcp};
 use smoltcp::time::Instant as StackInstant;
@@ -95,8 +95,27 @@ impl Guest {
     /// Serves the card's interrupt and does what is due: takes the frames that are in the ring, and
     /// sends what the stack has to send.
     pub fn poll(&mut self, now: Instant, ports: &mut impl Ports, tap: &mut impl Tap) {
-        let mut nic = Nic { interface: &mut self.interface, ports, tap };
-        self.stack.poll(stack_time(now), &mut nic, &mut self.sockets);
+        self.poll_frames(usize::MAX, now, ports, tap);
+    }
+
+    /// The same of a guest that takes `frames` frames at most, as drivers do that have a budget.
+    pub fn poll_frames(
+        &mut self,
+        frames: usize,
+        now: Instant,
+        ports: &mut impl Ports,
+        tap: &mut impl Tap,
+    ) {
+        let Self { interface, stack, sockets, .. } = self;
+        let (mut nic, now) = (Nic { interface, ports, tap }, stack_time(now));
+        for _ in 0..frames {
+            if let PollIngressSingleResult::None = stack.poll_ingress_single(now, &mut nic, sockets)
+            {
+                break;
+            }
+        }
+        nic.interface.send_held(nic.ports);
+        while let PollResult::SocketStateChanged = stack.poll_egress(now, &mut nic, sockets) {}
         self.configure();
     }
 

@@ -39,8 +39,8 @@ pub(super) struct Interface {
     pub(super) resent: Resent,
     received: [u8; MAX_FRAME_LEN],
     sent: [u8; FRAME_LEN],
-    /// Answers of the stack that came while the transmitter was busy: no more than the ring had
-    /// frames.
+    /// Answers of the stack that came while the transmitter was busy or the ring recovered from an
+    /// overflow: no more than the ring had frames.
     held: VecDeque<Vec<u8>>,
 }
 
@@ -50,15 +50,13 @@ impl Interface {
         Self { driver, resent: Resent::default(), received, sent, held: VecDeque::new() }
     }
 
-    /// Sends what was held. Whether the transmitter is free then.
-    fn is_free(&mut self, ports: &mut impl Ports) -> bool {
-        while let Some(frame) = self.held.front() {
-            if !self.driver.send(ports, frame) {
-                return false;
-            }
+    /// Sends what was held, as far as the transmitter is free.
+    pub(super) fn send_held(&mut self, ports: &mut impl Ports) {
+        while let Some(frame) = self.held.front()
+            && self.driver.send(ports, frame)
+        {
             self.held.pop_front();
         }
-        self.driver.can_send(ports)
     }
 }
 
@@ -101,10 +99,11 @@ impl<P: Ports, T: Tap> Device for Nic<'_, P, T> {
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<Sender<'_, P, T>> {
-        if !self.interface.is_free(self.ports) {
+        self.interface.send_held(self.ports);
+        let Interface { driver, resent, sent, held, .. } = self.interface;
+        if !held.is_empty() || !driver.can_send(self.ports) {
             return None;
         }
-        let Interface { driver, resent, sent, held, .. } = self.interface;
         Some(Sender { driver, resent, buffer: sent, held, ports: self.ports, tap: self.tap })
     }
 
