@@ -20,6 +20,7 @@ pub mod guest;
 pub mod host;
 pub mod lab;
 pub mod link;
+pub mod numbers;
 pub mod packet;
 pub mod sum;
 pub mod verify;

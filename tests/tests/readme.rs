@@ -3,10 +3,14 @@
 #![expect(clippy::panic, reason = "a test's mistake is to stop the test")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+fn place(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
 
 fn read(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let path = place(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -24,7 +28,8 @@ fn every_test_named_in_the_readme_exists() {
         .collect();
     assert!(named.len() > 100, "the tables are not found: {} names", named.len());
     for (file, test) in named {
-        let source = read(&format!("tests/scripted/{file}.rs"));
+        let places = ["tests/scripted", "tests/card"].map(|folder| format!("{folder}/{file}.rs"));
+        let source = read(places.iter().find(|path| place(path).exists()).unwrap_or(&places[0]));
         let function = format!("fn {test}(");
         assert!(source.contains(&function), "{file}::{test} does not exist");
     }

@@ -9,8 +9,8 @@ use pcap_file::pcap::PcapReader;
 use crate::place::Place;
 use crate::user::{PROGRAM, complaint, everybody};
 
-/// MiB each way: where nothing is optimised, an access to a register takes its time.
-const SIZE: u64 = if cfg!(debug_assertions) { 4 } else { 64 };
+/// MiB each way.
+const SIZE: u64 = 8;
 
 fn demo(arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);

@@ -76,7 +76,7 @@ impl Worldly for RingHost<'static, World> {
 }
 
 /// A [`World`] whose streams can be peeked at.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Peeking(World);
 
 impl Worldly for Peeking {

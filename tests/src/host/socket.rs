@@ -139,9 +139,12 @@ impl Stream {
     /// Takes as much of `data` as there is room for.
     pub(super) fn send(&mut self, data: &[&[u8]]) -> usize {
         let limit = self.room().min(self.short_writes.pop_front().unwrap_or(usize::MAX));
-        let before = self.sent.len();
-        self.sent.extend(data.iter().flat_map(|slice| slice.iter()).take(limit));
-        let taken = self.sent.len() - before;
+        let mut taken = 0;
+        for slice in data {
+            let here = slice.len().min(limit - taken);
+            self.sent.extend_from_slice(&slice[..here]);
+            taken += here;
+        }
         if let Some(room) = &mut self.room {
             *room -= taken;
         }

@@ -231,6 +231,11 @@ impl World {
         }
     }
 
+    /// Takes the bytes that the guest has sent on this stream and that were not taken before.
+    pub fn take_sent(&mut self, token: Token) -> Vec<u8> {
+        core::mem::take(&mut self.stream(token).sent)
+    }
+
     /// The bytes that the NAT has not consumed yet.
     pub fn unconsumed(&mut self, token: Token) -> usize {
         self.stream(token).incoming.len()
@@ -407,9 +412,12 @@ impl World {
     ) -> Result<Peek, HostError> {
         let stream = self.stream(token);
         let mut count = 0;
-        for (to, from) in buffer.iter_mut().zip(stream.incoming.iter().skip(offset)) {
-            *to = *from;
-            count += 1;
+        let (front, back) = stream.incoming.as_slices();
+        let skipped = offset.saturating_sub(front.len());
+        for piece in [front.get(offset..), back.get(skipped..)].into_iter().flatten() {
+            let here = piece.len().min(buffer.len() - count);
+            buffer[count..count + here].copy_from_slice(&piece[..here]);
+            count += here;
         }
         match (count, stream.end) {
             (0, None) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ne2000::Width;
 use ne2000::regs::{CR, page0_read as r, page0_write as w, page1};
+use slirpkit_tests::numbers::Numbers;
 
 use crate::differences::ALL;
 use crate::pair::{Op, Pair};
@@ -14,33 +15,7 @@ const RUNS: u64 = 16;
 /// What a driver or the network undertakes in a run, each of them some accesses.
 const MOVES: usize = 500;
 
-/// Numbers that look random (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next() as u8
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    fn width(&mut self) -> Width {
-        self.pick(&[Width::Byte, Width::Word, Width::Dword])
-    }
-}
+const WIDTHS: [Width; 3] = [Width::Byte, Width::Word, Width::Dword];
 
 struct Run {
     pair: Pair,
@@ -126,7 +101,7 @@ impl Run {
         }
         let command = self.numbers.pick(&[0x0A, 0x12, 0x12]);
         self.set(CR, command);
-        let width = self.numbers.width();
+        let width = self.numbers.pick(&WIDTHS);
         for _ in 0..self.numbers.below(24) {
             let value = self.numbers.next() as u32;
             let value = value & (u32::MAX >> (32 - 8 * u32::from(width.bytes())));
@@ -201,7 +176,8 @@ impl Run {
         for _ in 0..8 {
             let register = self.numbers.below(0x20) as u8;
             let offset = if self.numbers.below(4) == 0 { CR } else { register };
-            let width = if self.numbers.below(8) == 0 { self.numbers.width() } else { Width::Byte };
+            let width =
+                if self.numbers.below(8) == 0 { self.numbers.pick(&WIDTHS) } else { Width::Byte };
             let value = u32::from(self.numbers.byte());
             let write = self.numbers.below(2) == 0;
             self.pair.apply(&if write {
