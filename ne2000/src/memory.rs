@@ -103,24 +103,34 @@ impl Memory {
         self.ram.get(..self.model.ram_len()).unwrap_or(&[])
     }
 
-    /// The address lines that each card decodes (VirtualBox). The RTL8029AS is taken for an NE2000
-    /// with a small PROM: other models give it 32 KiB, its real size is not known, and no driver
-    /// uses more than 16. The alias at C000h is needed: NetWare sends from there (86Box #2389).
+    /// Where `address` leads by the lines that each card decodes (VirtualBox). The RTL8029AS is
+    /// taken for an NE2000 with a small PROM: other models give it 32 KiB, its real size is not
+    /// known, and no driver uses more than 16. The alias at C000h is needed: NetWare sends from
+    /// there (86Box #2389).
     fn place(&self, address: u16) -> Place {
-        let fourteen = usize::from(address & 0x3FFF);
-        let prom = usize::from(address) % PROM_LEN;
-        let open = usize::from(address) % PAGE_LEN;
-        let upper = address & 0x4000 != 0;
-        match self.model {
-            Model::Ne1000 if fourteen < 0x2000 => Place::Prom(prom),
-            Model::Ne1000 => Place::Ram(fourteen & 0x1FFF),
-            Model::Rtl8029As if !upper && fourteen >= PROM_LEN => Place::Open(open),
-            Model::Ne2000EightBit if upper && fourteen >= 0x2000 => Place::Open(open),
-            Model::Ne2000 | Model::Ne2000EightBit | Model::Rtl8029As if upper => {
-                Place::Ram(fourteen)
-            }
-            Model::Ne2000 | Model::Ne2000EightBit | Model::Rtl8029As => Place::Prom(prom),
+        if let Some(at) = self.ram_at(address) {
+            return Place::Ram(at);
         }
+        let small_prom = self.model == Model::Rtl8029As;
+        let in_prom = !small_prom || usize::from(address & 0x3FFF) < PROM_LEN;
+        let upper_half = self.model == Model::Ne2000EightBit && address & 0x4000 != 0;
+        if in_prom && !upper_half {
+            Place::Prom(usize::from(address) % PROM_LEN)
+        } else {
+            Place::Open(usize::from(address) % PAGE_LEN)
+        }
+    }
+
+    /// The place in the RAM that `address` leads to, if to any. Every access of the data port asks.
+    #[inline]
+    fn ram_at(&self, address: u16) -> Option<usize> {
+        let (lines, selected) = match self.model {
+            Model::Ne1000 => (0x2000, 0x2000),
+            Model::Ne2000EightBit => (0x6000, 0x4000),
+            Model::Ne2000 | Model::Rtl8029As => (0x4000, 0x4000),
+        };
+        let at = usize::from(address) & self.model.ram_len().wrapping_sub(1);
+        (address & lines == selected).then_some(at)
     }
 }
 
@@ -140,6 +150,20 @@ impl LocalBus for Memory {
             && let Some(byte) = self.ram.get_mut(at)
         {
             *byte = value;
+        }
+    }
+
+    #[inline]
+    fn word(&self, even: u16) -> [u8; 2] {
+        let ram = self.ram_at(even).and_then(|at| self.ram.get(at..)?.first_chunk());
+        ram.copied().unwrap_or_else(|| [self.byte(even), self.byte(even | 1)])
+    }
+
+    #[inline]
+    fn set_word(&mut self, even: u16, bytes: [u8; 2]) {
+        let at = self.ram_at(even);
+        if let Some(word) = at.and_then(|at| self.ram.get_mut(at..)?.first_chunk_mut()) {
+            *word = bytes;
         }
     }
 

@@ -3,8 +3,11 @@
 /// 04C11DB7h with its bits reversed: the bytes come least significant bit first.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
 
-/// Tables that take four bytes at once: table `n` is for a byte with `n` more behind it.
-static TABLES: [[u32; 256]; 4] = tables();
+/// Bytes that go into the sum at once.
+const STEP: usize = 8;
+
+/// Tables for that: table `n` is for a byte with `n` more behind it.
+static TABLES: [[u32; 256]; STEP] = tables();
 
 /// The frame check sequence of `frame`, in the order in which it follows the frame.
 pub fn fcs(frame: &[u8]) -> [u8; 4] {
@@ -45,10 +48,11 @@ impl Running {
 }
 
 fn update(crc: u32, bytes: &[u8]) -> u32 {
-    let (chunks, tail) = bytes.as_chunks::<4>();
+    let (chunks, tail) = bytes.as_chunks::<STEP>();
     let crc = chunks.iter().fold(crc, |crc, chunk| {
-        let [a, b, c, d] = (crc ^ u32::from_le_bytes(*chunk)).to_le_bytes();
-        entry(3, a) ^ entry(2, b) ^ entry(1, c) ^ entry(0, d)
+        let sum = u64::from_le_bytes(*chunk) ^ u64::from(crc);
+        let tables = (0..STEP).rev();
+        tables.zip(sum.to_le_bytes()).fold(0, |crc, (table, byte)| crc ^ entry(table, byte))
     });
     tail.iter().fold(crc, |crc, byte| {
         let [low, ..] = crc.to_le_bytes();
@@ -65,13 +69,13 @@ fn entry(table: usize, byte: u8) -> u32 {
     clippy::cast_possible_truncation,
     reason = "runs in the compiler, which refuses an index out of bounds; no index exceeds 255"
 )]
-const fn tables() -> [[u32; 256]; 4] {
-    let mut tables = [[0; 256]; 4];
+const fn tables() -> [[u32; 256]; STEP] {
+    let mut tables = [[0; 256]; STEP];
     let mut byte = 0;
     while byte < 256 {
         let mut crc = byte as u32;
         let mut table = 0;
-        while table < 4 {
+        while table < STEP {
             let mut bit = 0;
             while bit < 8 {
                 crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
@@ -94,6 +98,16 @@ mod tests {
     fn the_check_string_has_its_known_crc() {
         assert_eq!(fcs(b"123456789"), 0xCBF4_3926_u32.to_le_bytes());
         assert_eq!(fcs(&[]), [0; 4]);
+    }
+
+    #[test]
+    fn eight_bytes_at_once_are_eight_bytes_one_by_one() {
+        let bytes: [u8; 100] = core::array::from_fn(|i| (i * 37).to_le_bytes()[0]);
+        for length in 0..bytes.len() {
+            let mut running = Running::new();
+            bytes[..length].iter().for_each(|byte| running.push(*byte));
+            assert_eq!(fcs(&bytes[..length]), running.fcs());
+        }
     }
 
     /// 01:00:5E:00:00:01 selects bit 31 and 33:33:00:00:00:01 bit 46 on every card of this family.

@@ -33,6 +33,15 @@ pub trait LocalBus {
     fn byte(&self, address: u16) -> u8;
     /// Stores a byte, if `address` is in RAM.
     fn set_byte(&mut self, address: u16, value: u8);
+    /// The bytes at `even` and behind it.
+    fn word(&self, even: u16) -> [u8; 2] {
+        [self.byte(even), self.byte(even | 1)]
+    }
+    /// Stores two bytes at `even` and behind it, where there is RAM.
+    fn set_word(&mut self, even: u16, [first, second]: [u8; 2]) {
+        self.set_byte(even, first);
+        self.set_byte(even | 1, second);
+    }
     /// The RAM behind `page`, if there is some.
     fn page_mut(&mut self, page: u8) -> Option<&mut [u8; 256]>;
     /// The bytes from `address` on that lie in one piece: at least one.

@@ -47,13 +47,13 @@ impl Dp8390 {
     /// Without a read command, and when all bytes have been read, the bus still holds what it
     /// carried last. Drivers do read on: Linux and Crynwr read the PROM with twice the cycles
     /// that their count covers.
+    #[inline]
     pub fn remote_read(&mut self, bus: &impl LocalBus) -> u16 {
         self.end_burst();
         let reading = matches!(self.command.remote, RemoteDma::Read | RemoteDma::SendPacket);
         if reading && self.rbcr > 0 {
             self.data_latch = if self.word_mode() {
-                let even = self.crda & !1;
-                self.on_the_bus([bus.byte(even), bus.byte(even | 1)])
+                self.on_the_bus(bus.word(self.crda & !1))
             } else {
                 u16::from(bus.byte(self.crda))
             };
@@ -64,6 +64,7 @@ impl Dp8390 {
 
     /// One write cycle of the data port: a byte, or a word if DCR.WTS is set. Without a write
     /// command, and when all bytes have been written, it goes nowhere.
+    #[inline]
     pub fn remote_write(&mut self, bus: &mut impl LocalBus, value: u16) {
         self.end_burst();
         self.data_latch = value;
@@ -71,10 +72,7 @@ impl Dp8390 {
             return;
         }
         if self.word_mode() {
-            let even = self.crda & !1;
-            let [first, second] = self.on_the_bus(value.to_le_bytes()).to_le_bytes();
-            bus.set_byte(even, first);
-            bus.set_byte(even | 1, second);
+            bus.set_word(self.crda & !1, self.on_the_bus(value.to_le_bytes()).to_le_bytes());
         } else {
             let [low, _] = value.to_le_bytes();
             bus.set_byte(self.crda, low);
@@ -94,6 +92,7 @@ impl Dp8390 {
     /// Moves CRDA and RBCR on by one cycle. An odd count in word mode ends at 0 too: iPXE, NetBSD
     /// and Crynwr ask for odd ones. Where nothing answers in the card's memory the cycle counts as
     /// well, since iPXE and MINIX wait for ISR.RDC after probing such addresses.
+    #[inline]
     fn count_cycle(&mut self, bus: &impl LocalBus) {
         let step: u16 = if self.word_mode() { 2 } else { 1 };
         let next = (if self.word_mode() { self.crda & !1 } else { self.crda }).wrapping_add(step);
@@ -106,6 +105,7 @@ impl Dp8390 {
         }
     }
 
+    #[cold]
     fn complete(&mut self, bus: &impl LocalBus) {
         self.raise(Isr::RDC);
         if self.command.remote != RemoteDma::SendPacket {

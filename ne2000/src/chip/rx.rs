@@ -110,7 +110,10 @@ impl Dp8390 {
 
     /// An access of the driver's ends the burst: from now on it may have looked at CURR already.
     pub(super) const fn end_burst(&mut self) {
-        self.burst_left = 0;
+        // Most accesses find it so. To store it nevertheless would delay the next load beside it.
+        if self.burst_left > 0 {
+            self.burst_left = 0;
+        }
     }
 
     fn receiver_on(&self) -> bool {

@@ -256,6 +256,40 @@ fn ring_with_a_bogus_header_is_given_up() {
     }
 }
 
+struct Counting(Ne2000, usize);
+
+impl Ports for Counting {
+    fn read(&mut self, offset: u8, width: Width) -> u32 {
+        self.1 += 1;
+        self.0.read(offset, width)
+    }
+
+    fn write(&mut self, offset: u8, width: Width, value: u32) {
+        self.1 += 1;
+        self.0.write(offset, width, value);
+    }
+}
+
+/// In a virtual machine it is accesses that cost; the README has these figures.
+#[test]
+fn accesses_a_frame_are_those_of_the_data_port_and_few_more() {
+    for (model, width, data) in [
+        (Model::Ne1000, Width::Byte, 1514),
+        (Model::Ne2000, Width::Word, 757),
+        (Model::Rtl8029As, Width::Dword, 379),
+    ] {
+        let (card, mut driver) = started(model, width, ReceiveMode::BackPressure);
+        let mut card = Counting(card, 0);
+        assert!(driver.send(&mut card, &frame(PEER, 1514, 0)));
+        assert_eq!(card.1, data + 12);
+        card.1 = 0;
+        (0..2).for_each(|n| assert_eq!(card.0.receive(&frame(MAC, 1514, n)), RxOutcome::Stored));
+        assert_eq!(all_received(&mut driver, &mut card).len(), 2);
+        let header = 4 / usize::from(width.bytes());
+        assert_eq!(card.1, 2 * (data + header + 19) + 8, "and a look that finds nothing");
+    }
+}
+
 struct Stub(fn(u8) -> u8);
 
 impl Ports for Stub {
