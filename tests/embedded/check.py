@@ -7,6 +7,7 @@ It fails unless both pass, and unless the guest has seen the same frames in both
 """
 
 import argparse
+import gzip
 import pathlib
 import re
 import subprocess
@@ -89,7 +90,9 @@ def main():
     print("== sizes, in bytes")
     print("image      ", *(f"{name} {size}" for name, size in sections(image).items()))
     print("code       ", *(f"{name} {size}" for name, size in code_by_crate(image).items()))
-    print("wasm       ", *(f"{module.name} {module.stat().st_size}" for module in modules))
+    for module in modules:
+        code = module.read_bytes()
+        print("wasm       ", module.name, len(code), "compressed", len(gzip.compress(code)))
     same = frames(on_pc) == frames(in_wasm) != []
     if not same:
         print("embedded: the guest has seen other frames in the image than in Wasm")
