@@ -90,13 +90,16 @@ const fn expected(place: u32) -> u8 {
 }
 
 impl Guest {
-    /// Starts the card.
+    /// Starts the card, whose data port is accessed by `width`.
     ///
     /// # Errors
     /// What the driver says of the card.
-    pub fn new(ports: &mut impl Ports, memory: &'static mut GuestMemory) -> Result<Self, Failure> {
-        let driver =
-            Driver::start(ports, Width::Word).map_err(|_| Failure("the card does not start"))?;
+    pub fn new(
+        ports: &mut impl Ports,
+        width: Width,
+        memory: &'static mut GuestMemory,
+    ) -> Result<Self, Failure> {
+        let driver = Driver::start(ports, width).map_err(|_| Failure("the card does not start"))?;
         let config = Config::new(EthernetAddress(driver.mac()).into());
         let mut adapter = Adapter::new(driver);
         let interface = Interface::new(config, &mut adapter.at(ports), Instant::ZERO);

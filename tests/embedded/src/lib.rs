@@ -16,7 +16,7 @@ mod server;
 mod sockets;
 
 pub use guest::{Failure, Guest, Progress};
-pub use machine::{CARD, Events, Machine};
+pub use machine::{Events, Machine, card};
 pub use memory::{Buffers, Extent, Tables};
 pub use server::Server;
 pub use sockets::GuestMemory;

@@ -2,7 +2,7 @@
 
 use ipstack::Instant;
 use ne2000::driver::Ports;
-use ne2000::{Model, Ne2000, Options, ReceiveMode, TransmitTiming, Width};
+use ne2000::{Model, Ne2000, Options, TransmitTiming, Width};
 use slirp_nat::card::Cable;
 use slirp_nat::ring_host::{PushHost, RingHost};
 use slirp_nat::{Config, ConfigError, HostEvent, Nat, Secret};
@@ -16,15 +16,11 @@ const MAC: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 const SECRET: Secret = Secret([0x736c_6972_706b_6974, 0x656d_6265_6464_6564]);
 
 /// A card after power-on.
-pub const CARD: Ne2000 = Ne2000::with_options(
-    Model::Ne2000,
-    MAC,
-    Options {
-        receive_mode: ReceiveMode::BackPressure,
-        timing: TransmitTiming::Instant,
-        pad_received: true,
-    },
-);
+#[must_use]
+pub const fn card(model: Model) -> Ne2000 {
+    let options = Options { timing: TransmitTiming::Instant, ..Options::DEFAULT };
+    Ne2000::with_options(model, MAC, options)
+}
 
 /// The least time that passes between two calls of a guest.
 const STEP_MICROS: u64 = 50;
@@ -49,7 +45,7 @@ pub struct Machine<'a, H> {
 }
 
 impl<'a, H: PushHost + Events> Machine<'a, H> {
-    /// A machine with this [`CARD`].
+    /// A machine with this [`card`].
     ///
     /// # Errors
     /// What [`Nat::new`] says of the tables.

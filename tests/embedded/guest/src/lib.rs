@@ -61,7 +61,7 @@ pub enum Answer {
 /// Starts the card. The guest, or null if the card does not start, or at the second call.
 #[unsafe(no_mangle)]
 pub extern "C" fn guest_start() -> Option<&'static mut Guest> {
-    let guest = Guest::new(&mut Card, MEMORY.try_take()?).map_err(say).ok()?;
+    let guest = Guest::new(&mut Card, Width::Dword, MEMORY.try_take()?).map_err(say).ok()?;
     GUEST.try_init(guest)
 }
 

@@ -12,17 +12,17 @@ use core::fmt::{Display, Write};
 use core::panic::PanicInfo;
 
 use ipstack::Instant;
-use ne2000::Ne2000;
+use ne2000::{Model, Ne2000, Width};
 use pc::{Serial, Verdict, exit};
 use slirp_nat::Nat;
 use slirpkit_embedded::{
-    Buffers, CARD, Extent, Failure, Guest, GuestMemory, Machine, Progress, Server, Tables,
+    Buffers, Extent, Failure, Guest, GuestMemory, Machine, Progress, Server, Tables, card,
 };
 use static_cell::{ConstStaticCell, StaticCell};
 
 global_asm!(include_str!("boot.s"), STACK_LEN = const stack::LEN, options(att_syntax));
 
-static NE2000: ConstStaticCell<Ne2000> = ConstStaticCell::new(CARD);
+static NE2000: ConstStaticCell<Ne2000> = ConstStaticCell::new(card(Model::Ne2000));
 static TABLES: ConstStaticCell<Tables> = ConstStaticCell::new(Tables::EMPTY);
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::EMPTY);
 static MACHINE: StaticCell<Machine<'static, Server>> = StaticCell::new();
@@ -54,7 +54,7 @@ fn print_memory() {
 
 fn run() -> Result<(), Failure> {
     let machine = machine()?;
-    let guest = GUEST.init(Guest::new(machine, GUEST_MEMORY.take())?);
+    let guest = GUEST.init(Guest::new(machine, Width::Word, GUEST_MEMORY.take())?);
     let mut now = 0;
     while guest.poll(now, machine, &mut Serial)? == Progress::Running {
         now = machine.next_time(now, guest.poll_at(now));

@@ -10,12 +10,12 @@ use core::panic::PanicInfo;
 use host::{Sockets, report};
 use ipstack::Instant;
 use ne2000::driver::Ports;
-use ne2000::{Ne2000, Width};
+use ne2000::{Model, Ne2000, Width};
 use slirp_nat::Nat;
-use slirpkit_embedded::{Buffers, CARD, Extent, Failure, Machine, Tables};
+use slirpkit_embedded::{Buffers, Extent, Failure, Machine, Tables, card};
 use static_cell::{ConstStaticCell, StaticCell};
 
-static NE2000: ConstStaticCell<Ne2000> = ConstStaticCell::new(CARD);
+static CARD: ConstStaticCell<Ne2000> = ConstStaticCell::new(card(Model::Rtl8029As));
 static TABLES: ConstStaticCell<Tables> = ConstStaticCell::new(Tables::EMPTY);
 static BUFFERS: ConstStaticCell<Buffers> = ConstStaticCell::new(Buffers::EMPTY);
 static NIC: StaticCell<Nic> = StaticCell::new();
@@ -27,7 +27,7 @@ pub type Nic = Machine<'static, Sockets>;
 /// this one gave.
 #[unsafe(no_mangle)]
 pub extern "C" fn nic_start() -> Option<&'static mut Nic> {
-    let card = NE2000.try_take()?;
+    let card = CARD.try_take()?;
     let nic = Machine::new(Sockets, card, TABLES.try_take()?, BUFFERS.try_take()?).ok()?;
     NIC.try_init(nic)
 }
