@@ -92,7 +92,7 @@ impl Buffers {
         extents!(Self::EMPTY, fragment_memory, pool, datagram, replies, cable, ring_memory);
 }
 
-/// What the NAT is lent.
+/// Lends each part to whom it is for: to the NAT, and to the others.
 pub(crate) const fn storage<'a>(
     tables: &'a mut Tables,
     buffers: &'a mut Buffers,
@@ -114,7 +114,7 @@ pub(crate) const fn storage<'a>(
     (storage, Rest { cable, rings, ring_memory })
 }
 
-/// What the others are lent.
+/// What cable and `RingHost` are lent.
 pub(crate) struct Rest<'a> {
     pub(crate) cable: &'a mut [u8],
     pub(crate) rings: &'a mut [RingSlot],
