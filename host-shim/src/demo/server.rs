@@ -113,3 +113,62 @@ impl Server {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 100_000;
+
+    /// A server and its client, whose sockets block.
+    fn pair(direction: Direction) -> (Server, Poller, TcpStream) {
+        let poller = Poller::new().unwrap();
+        let server = Server::new(direction, SIZE, &poller).unwrap();
+        let client = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port().unwrap())).unwrap();
+        (server, poller, client)
+    }
+
+    /// Serves until the client has ended its direction, or something is wrong.
+    fn serve_to_the_end(server: &mut Server, poller: &mut Poller) -> Result<(), ServerError> {
+        while !server.has_ended() {
+            poller.wait(None, |_, _| {}).unwrap();
+            server.serve(poller)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_upload_is_compared_to_its_end() {
+        let (mut server, mut poller, mut client) = pair(Direction::Upload);
+        let mut bytes = vec![0; 100_000];
+        pattern::fill(0, &mut bytes);
+        client.write_all(&bytes).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert!(serve_to_the_end(&mut server, &mut poller).is_ok());
+        assert_eq!(server.position(), SIZE);
+        assert_eq!(client.read(&mut bytes).unwrap(), 0, "the server closes, too");
+    }
+
+    #[test]
+    fn a_wrong_byte_of_an_upload_is_named() {
+        let (mut server, mut poller, mut client) = pair(Direction::Upload);
+        let mut bytes = vec![0; 100_000];
+        pattern::fill(0, &mut bytes);
+        bytes[77_777] ^= 0x80;
+        client.write_all(&bytes).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let result = serve_to_the_end(&mut server, &mut poller);
+        assert!(matches!(result, Err(ServerError::Wrong(77_777))), "{result:?}");
+    }
+
+    #[test]
+    fn a_download_is_the_pattern_and_ends_behind_it() {
+        let (mut server, mut poller, mut client) = pair(Direction::Download);
+        server.serve(&poller).unwrap();
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).unwrap();
+        assert_eq!((bytes.len() as u64, pattern::check(0, &bytes)), (SIZE, Ok(())));
+        drop(client);
+        assert!(serve_to_the_end(&mut server, &mut poller).is_ok());
+    }
+}
