@@ -289,10 +289,11 @@ impl Ne2000 {
     /// acknowledged PRX. Linux's 8390 driver serves at most nine frames a call and acknowledges PRX
     /// behind them without another look: a frame beyond those, or one stored between its last look
     /// at CURR and its acknowledgment, would lie in the ring until yet another one arrives. For a
-    /// driver that acknowledges frames that it has not fetched, a burst leaves room for that one.
+    /// driver that acknowledges frames that it has not fetched, a burst leaves room for that one,
+    /// and it comes alone.
     ///
-    /// A driver that has PRX masked in IMR looks into the ring by itself, and iPXE never
-    /// acknowledges anything; for such a driver a new burst begins once it has emptied the ring.
+    /// A driver that polls, as iPXE, acknowledges nothing. A new burst begins for it once it has
+    /// looked at CURR in an empty ring four times.
     ///
     /// A ring of less than eight pages has no room for the longest frame; there, what is promised is
     /// that a frame fits that the ring takes at all. Changes with each access and with

@@ -110,6 +110,9 @@ pub struct Dp8390 {
     overflowed: bool,
     /// Frames that may still join those for which PRX was raised; none after an access.
     burst_left: u8,
+    /// Looks at CURR since the last frame was stored that found the ring empty, up to
+    /// [`rx::LOOKS`].
+    empty_looks: u8,
     par: [u8; 6],
     mar: [u8; 8],
     tallies: Tallies,
@@ -154,6 +157,7 @@ impl Dp8390 {
             curr: 0,
             overflowed: false,
             burst_left: 0,
+            empty_looks: 0,
             par: [0; 6],
             mar: [0; 8],
             tallies: Tallies::new(),

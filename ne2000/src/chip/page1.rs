@@ -1,11 +1,13 @@
-//! Page 1: station address, CURR and the multicast filter. No access has a side effect.
+//! Page 1: station address, CURR and the multicast filter. No access has an effect that a driver
+//! could see.
 
 use super::Dp8390;
 use super::regs::page1::{CURR, MAR0, PAR0};
 
 impl Dp8390 {
-    pub(super) fn read_page1(&self, offset: u8) -> u8 {
+    pub(super) fn read_page1(&mut self, offset: u8) -> u8 {
         if offset == CURR {
+            self.note_look();
             return self.curr;
         }
         let bytes: &[u8] = if offset < CURR { &self.par } else { &self.mar };

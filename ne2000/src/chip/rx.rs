@@ -45,14 +45,14 @@ const HEADER_LEN: usize = 4;
 const FCS_LEN: usize = 4;
 /// Less than this, with the check sequence, is a runt (DP83902A datasheet, RCR.AR).
 const MIN_LEN: usize = 64;
-/// Less than this, with the check sequence, is never accepted (the same). A frame without a whole
-/// destination address cannot be either.
-const MIN_RUNT_LEN: usize = 8;
 /// Pages that the longest frame takes: 1518 bytes, check sequence and header.
 const PAGES_OF_LONGEST: u8 = 6;
 /// Frames that a driver is handed before it has looked: one less than Linux's 8390 driver serves in
 /// a call.
 pub(super) const BURST: u8 = 8;
+/// Looks at CURR in an empty ring by which a driver shows that it polls. One that acknowledges PRX
+/// does so after the first.
+pub(super) const LOOKS: u8 = 4;
 
 impl Dp8390 {
     /// Offers a frame, without its check sequence, to the receiver.
@@ -88,24 +88,41 @@ impl Dp8390 {
     /// On a cable the next frame tells it of those before; there must be room for that one.
     fn places_kept(&self) -> usize {
         let only_place = self.is_empty() && self.frames_that_fit() == 1;
-        let left_behind = !self.isr.any_of(Isr::PRX) && !self.is_empty();
-        usize::from(!only_place && !left_behind)
+        usize::from(!only_place && !self.left_behind())
     }
 
     /// Frames that the driver is sure to look for after the next one has been stored.
+    ///
+    /// Of those that it has left behind it will want to fetch each, so they are told of by one more
+    /// and not by a whole burst. To a driver that polls CURR and never acknowledges PRX, as iPXE,
+    /// the next look is always still to come.
     fn burst(&self) -> u8 {
-        if !self.isr.any_of(Isr::PRX) || self.polled_and_empty() { BURST } else { self.burst_left }
+        if self.left_behind() {
+            1
+        } else if !self.isr.any_of(Isr::PRX) || self.empty_looks >= LOOKS {
+            BURST
+        } else {
+            self.burst_left
+        }
     }
 
-    /// Whether a driver that does not let PRX interrupt it has fetched every frame. iPXE looks at
-    /// RSR and CURR and never acknowledges PRX; the next look is always still to come.
-    fn polled_and_empty(&self) -> bool {
-        self.is_empty() && !self.imr.any_of(Isr::PRX)
+    /// Whether there are frames that the driver has acknowledged but not fetched.
+    fn left_behind(&self) -> bool {
+        !self.isr.any_of(Isr::PRX) && !self.is_empty()
     }
 
-    /// Whether BNRY is where drivers leave it when they have fetched every frame.
+    /// Whether BNRY is where drivers leave it when they have fetched every frame. A BNRY outside
+    /// the ring is that of a driver that has fetched none yet.
     fn is_empty(&self) -> bool {
-        self.curr == self.bnry || self.curr == self.page_after(self.bnry)
+        let fetched = self.curr == self.bnry || self.curr == self.page_after(self.bnry);
+        fetched || !self.in_ring(self.bnry)
+    }
+
+    /// The driver looks at CURR.
+    pub(super) fn note_look(&mut self) {
+        if self.is_empty() {
+            self.empty_looks = self.empty_looks.saturating_add(1).min(LOOKS);
+        }
     }
 
     /// An access of the driver's ends the burst: from now on it may have looked at CURR already.
@@ -133,10 +150,11 @@ impl Dp8390 {
             return RxOutcome::Stopped;
         }
         let on_cable = frame.len().saturating_add(FCS_LEN);
+        // With AR still at least 8 bytes with the check sequence (the same), and an address.
         let Some(destination) = frame.first_chunk::<6>() else {
             return RxOutcome::Runt;
         };
-        if on_cable < MIN_RUNT_LEN || (on_cable < MIN_LEN && !self.rcr.any_of(Rcr::AR)) {
+        if on_cable < MIN_LEN && !self.rcr.any_of(Rcr::AR) {
             return RxOutcome::Runt;
         }
         if !self.accepts(destination) {
@@ -188,6 +206,7 @@ impl Dp8390 {
         };
         self.store(bus, frame, status, next, error.is_some());
         self.burst_left = self.burst().saturating_sub(1);
+        self.empty_looks = 0;
         self.curr = next;
         self.local_next = next;
         self.rsr = status;

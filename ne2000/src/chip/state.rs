@@ -2,7 +2,7 @@
 
 use super::loopback::Fifo;
 use super::regs::{Dcr, Isr, Rcr, Rsr, Tcr, Tsr};
-use super::rx::BURST;
+use super::rx::{BURST, LOOKS};
 use super::tally::Tallies;
 use super::{ChipKind, CommandState, Dp8390, ReceiveMode, TransmitState, TransmitTiming};
 
@@ -36,6 +36,8 @@ pub struct ChipState {
     pub overflowed: bool,
     /// Frames that may still join those for which PRX was raised, 0 to 7; none after an access.
     pub burst_left: u8,
+    /// Looks at CURR in an empty ring since the last frame was stored, 0 to 4.
+    pub empty_looks: u8,
     pub par: [u8; 6],
     pub mar: [u8; 8],
     pub cntr: [u8; 3],
@@ -84,6 +86,7 @@ impl Dp8390 {
             curr,
             overflowed,
             burst_left,
+            empty_looks,
             par,
             mar,
             tallies,
@@ -118,6 +121,7 @@ impl Dp8390 {
             curr,
             overflowed,
             burst_left,
+            empty_looks,
             par,
             mar,
             cntr: tallies.saved(),
@@ -162,6 +166,7 @@ impl Dp8390 {
             curr,
             overflowed,
             burst_left,
+            empty_looks,
             par,
             mar,
             cntr,
@@ -185,6 +190,7 @@ impl Dp8390 {
         require(imr & !maskable == 0, "imr")?;
         require(ncr <= 15, "ncr")?;
         require(burst_left < BURST, "burst_left")?;
+        require(empty_looks <= LOOKS, "empty_looks")?;
         require(fifo_position <= 7, "fifo_position")?;
         require(transmitter_possible(transmitter, command), "transmitter")?;
         Ok(Self {
@@ -208,6 +214,7 @@ impl Dp8390 {
             curr,
             overflowed,
             burst_left,
+            empty_looks,
             par,
             mar,
             tallies: Tallies::from_saved(cntr).ok_or("cntr")?,

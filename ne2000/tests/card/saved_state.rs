@@ -75,7 +75,7 @@ type Change = fn(&mut State);
 
 #[test]
 fn impossible_states_are_refused_and_change_nothing() {
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 15] = [
         ("command.page", |s| s.chip.command.page = 4),
         ("command.stopped", |s| {
             s.chip.command = CommandState { stopped: false, started: false, ..s.chip.command };
@@ -84,6 +84,7 @@ fn impossible_states_are_refused_and_change_nothing() {
         ("imr", |s| s.chip.imr = 0x80),
         ("ncr", |s| s.chip.ncr = 16),
         ("burst_left", |s| s.chip.burst_left = 8),
+        ("empty_looks", |s| s.chip.empty_looks = 5),
         ("fifo_position", |s| s.chip.fifo_position = 8),
         ("cntr", |s| s.chip.cntr[1] = 193),
         ("transmitter", |s| s.chip.transmitter = TransmitState::Held),

@@ -129,6 +129,24 @@ fn frames_acknowledged_unserved_do_not_shut_the_ring_for_ever() {
     }
 }
 
+/// Without memory for a frame the driver gives up and acknowledges PRX all the same. The next frame
+/// brings with it what was left, but not so many that the driver's budget leaves some again.
+#[test]
+fn frames_left_for_want_of_memory_are_served_with_the_next_one() {
+    let mut driver = opened(Guest::new(Model::Rtl8029As));
+    while driver.guest.card.can_receive() {
+        driver.guest.receive(&frame(MAC, 60, 0));
+    }
+    driver.guest.outb(0x07, PRX);
+    driver.guest.waiting.extend((0..7).map(|seed| frame(MAC, 60, seed)));
+    driver.guest.inb(0x00);
+    driver.interrupt();
+    while driver.guest.irq() {
+        driver.interrupt();
+    }
+    assert_eq!((driver.received.len(), driver.guest.waiting.len()), (8 + 7, 0));
+}
+
 /// The same without asking: frames stay in the ring although the line is low.
 #[test]
 fn burst_beyond_the_budget_strands_frames() {

@@ -176,6 +176,7 @@ fn any_state(card: &Ne2000) -> State {
     state.chip.cntr = any();
     state.chip.fifo_position = any();
     state.chip.burst_left = any();
+    state.chip.empty_looks = any();
     state.chip.tbcr = any();
     let frame = TxRange { address: any(), length: any() };
     state.chip.transmitter =
