@@ -207,7 +207,7 @@ impl Ne2000 {
             Port::Register(register) => (u16::from(self.read_register(register)), 1),
             Port::Data => {
                 let word = self.chip.remote_read(&self.memory);
-                if left >= 2 && self.word_port() { (word, 2) } else { (word & 0xFF, 1) }
+                if left >= 2 && self.word_port(offset) { (word, 2) } else { (word & 0xFF, 1) }
             }
             Port::Reset => {
                 self.chip.reset();
@@ -220,7 +220,7 @@ impl Ne2000 {
     fn write_cycle(&mut self, offset: u8, left: u8, [low, high]: [u8; 2]) -> u8 {
         match Port::at(self.model, offset) {
             Port::Register(register) => self.write_register(register, low),
-            Port::Data if left >= 2 && self.word_port() => {
+            Port::Data if left >= 2 && self.word_port(offset) => {
                 self.chip.remote_write(&mut self.memory, u16::from_le_bytes([low, high]));
                 return 2;
             }
@@ -231,10 +231,10 @@ impl Ne2000 {
         1
     }
 
-    /// Whether the data port takes two bytes in a cycle. In byte mode the card does not claim a
-    /// wide cycle, and the bus makes two of it.
-    const fn word_port(&self) -> bool {
-        self.model.wide_slot() && self.chip.word_mode()
+    /// Whether the data port at `offset` takes two bytes in a cycle. In byte mode the card does not
+    /// claim a wide cycle, and the bus makes two of it, as it does at odd addresses.
+    const fn word_port(&self, offset: u8) -> bool {
+        self.model.wide_slot() && self.chip.word_mode() && offset & 1 == 0
     }
 
     fn read_register(&mut self, register: u8) -> u8 {

@@ -2,7 +2,7 @@
 
 use ne2000::Model;
 
-use crate::guest::{Guest, MAC, RDC, frame, with_fcs};
+use crate::guest::{Guest, MAC, RDC, RST, frame, with_fcs};
 
 fn words() -> Guest {
     let mut guest = Guest::new(Model::Ne2000);
@@ -71,6 +71,19 @@ fn double_word_access_is_two_words() {
     assert_eq!(guest.peek(0x4000, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
     guest.remote(0x4004, 4, 0x0A);
     assert_eq!(guest.inl(0x10), 0x0807_0605);
+}
+
+/// A bus has no wide cycle at an odd address, and none across the border between two ports.
+#[test]
+fn accesses_at_odd_ports_are_cycles_of_a_byte() {
+    let mut guest = words();
+    guest.poke(0x4000, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    guest.remote(0x4000, 8, 0x0A);
+    assert_eq!(guest.inw(0x11), 0x0301, "the low bytes of two words");
+    assert_eq!(guest.inl(0x0F), 0x0706_0500, "a tally counter, a byte, a word");
+    assert_eq!(guest.isr() & RDC, RDC);
+    guest.inw(0x17);
+    assert_eq!((guest.inb(0x00), guest.isr() & RST), (0x21, RST), "data, then reset");
 }
 
 #[test]
