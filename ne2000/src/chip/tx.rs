@@ -128,14 +128,14 @@ impl Dp8390 {
     /// [`Dp8390::take_transmission`] and with `advance`.
     #[must_use]
     pub fn poll_at(&self) -> Option<u64> {
-        match (self.timing, self.transmitter) {
-            (TransmitTiming::BitTime, TransmitState::Sending { ends_at: None, .. }) => {
-                Some(self.now)
-            }
-            (TransmitTiming::BitTime, TransmitState::Sending { taken: true, ends_at, .. }) => {
-                ends_at
-            }
-            _ => None,
+        let TransmitState::Sending { taken, ends_at, .. } = self.transmitter else {
+            return None;
+        };
+        match self.timing {
+            TransmitTiming::BitTime if taken || ends_at.is_none() => ends_at.or(Some(self.now)),
+            // Taken while it had time left, which was forgone since then.
+            TransmitTiming::Instant if taken => Some(self.now),
+            TransmitTiming::BitTime | TransmitTiming::Instant => None,
         }
     }
 

@@ -188,7 +188,9 @@ fn options_can_change_while_a_frame_is_under_way() {
     let mut guest = up();
     guest.send(0x40, 60);
     guest.collect();
+    guest.card.advance(7);
     guest.card.set_options(Options { timing: TransmitTiming::Instant, ..Options::DEFAULT });
-    guest.card.advance(0);
+    assert_eq!(guest.card.poll_at(), Some(7));
+    guest.card.advance(7);
     assert_eq!(guest.isr(), PTX);
 }
