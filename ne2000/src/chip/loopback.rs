@@ -3,10 +3,16 @@
 
 use super::filter::is_group;
 use super::regs::{Dcr, Isr, Rsr, Tcr, Tsr};
+use super::tx::SENT;
 use super::{Dp8390, LocalBus, crc};
 
 /// Bytes of a frame check sequence.
 const FCS_LEN: u16 = 4;
+
+/// How a transmission ends in the loops inside the controller and through the encoder: neither
+/// heartbeat nor, inside the controller, carrier is there to be seen (AN937).
+pub(super) const LOOPED_INSIDE: Tsr = Tsr::PTX.with(Tsr::CRS).with(Tsr::CDH);
+pub(super) const LOOPED_BY_ENCODER: Tsr = Tsr::PTX.with(Tsr::CDH);
 
 /// The FIFO as a diagnostic sees it: eight bytes, written and read in a circle.
 #[derive(Clone, Copy, Debug)]
@@ -53,11 +59,10 @@ impl Dp8390 {
         if !self.dcr.any_of(Dcr::LS) {
             self.receive_looped(bus);
         }
-        // AN937: neither heartbeat nor, inside the controller, carrier is there to be seen.
         match self.tcr.bits() & Tcr::LB.bits() {
-            0x02 => Tsr::PTX.with(Tsr::CRS).with(Tsr::CDH),
-            0x04 => Tsr::PTX.with(Tsr::CDH),
-            _ => Tsr::PTX,
+            0x02 => LOOPED_INSIDE,
+            0x04 => LOOPED_BY_ENCODER,
+            _ => SENT,
         }
     }
 

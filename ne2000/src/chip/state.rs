@@ -1,9 +1,10 @@
 //! The chip's registers out and in.
 
-use super::loopback::Fifo;
+use super::loopback::{Fifo, LOOPED_BY_ENCODER, LOOPED_INSIDE};
 use super::regs::{Dcr, Isr, Rcr, Rsr, Tcr, Tsr};
 use super::rx::{BURST, LOOKS};
 use super::tally::Tallies;
+use super::tx::{NO_CABLE, SENT};
 use super::{ChipKind, CommandState, Dp8390, ReceiveMode, TransmitState, TransmitTiming};
 
 /// Everything that the chip remembers. The names are the datasheet's.
@@ -188,6 +189,7 @@ impl Dp8390 {
         require(command.stopped || command.started, "command.stopped")?;
         require(isr & !maskable == 0, "isr")?;
         require(imr & !maskable == 0, "imr")?;
+        require(tsr == 0 || is_result(tsr), "tsr")?;
         require(ncr <= 15, "ncr")?;
         require(burst_left < BURST, "burst_left")?;
         require(empty_looks <= LOOKS, "empty_looks")?;
@@ -249,10 +251,16 @@ fn transmitter_possible(transmitter: TransmitState, command: CommandState) -> bo
     match transmitter {
         TransmitState::Idle => true,
         TransmitState::Held => command.stopped,
-        TransmitState::Sending { frame, ends_at, .. } => {
-            frame.length > 0 && ends_at.is_none_or(|left| left <= frame.micros())
+        TransmitState::Sending { frame, ends_at, result, .. } => {
+            let in_time = ends_at.is_none_or(|left| left <= frame.micros());
+            frame.length > 0 && in_time && is_result(result)
         }
     }
+}
+
+/// Whether a transmission can end with this in TSR.
+fn is_result(tsr: u8) -> bool {
+    [SENT, NO_CABLE, LOOPED_INSIDE, LOOPED_BY_ENCODER].contains(&Tsr::from_bits(tsr))
 }
 
 /// The same state of the transmitter on another clock.

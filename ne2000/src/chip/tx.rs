@@ -8,6 +8,11 @@ const OVERHEAD_BITS: u64 = 64 + 32 + 96;
 /// Bits in a microsecond at 10 Mbit/s.
 const BITS_PER_MICRO: u64 = 10;
 
+/// How a transmission ends on the cable.
+pub(super) const SENT: Tsr = Tsr::PTX;
+/// And without a cable: as with a coaxial one that lacks its terminator.
+pub(super) const NO_CABLE: Tsr = Tsr::COL.with(Tsr::ABT);
+
 /// What the transmitter does; CR.TXP reads 1 unless it is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -75,14 +80,14 @@ impl Dp8390 {
         if self.tbcr == 0 {
             // NE2000.DOS of Windows for Workgroups and a probe of Solaris 9 send no bytes at all and
             // wait for the end of it (DOSBox-X #6397).
-            return self.end_transmission(Tsr::PTX);
+            return self.end_transmission(SENT);
         }
         let (taken, result) = if self.in_loopback() {
             (true, self.loop_back(bus))
         } else if self.link_up {
-            (false, Tsr::PTX)
+            (false, SENT)
         } else {
-            (true, Tsr::COL.with(Tsr::ABT))
+            (true, NO_CABLE)
         };
         let frame = TxRange { address: page_address(self.tpsr), length: self.tbcr };
         self.transmitter =

@@ -147,6 +147,12 @@ impl Page3 {
         if mode & !EEM != 0 || mode == EEM_AUTOLOAD {
             return Err("page3.mode");
         }
+        if config2 != merge(CONFIG2_DEFAULT, config2, CONFIG2_WRITABLE) {
+            return Err("page3.config2");
+        }
+        if config3 != merge(CONFIG3_DEFAULT, config3, CONFIG3_WRITABLE) {
+            return Err("page3.config3");
+        }
         Ok(Self { mode, config2, config3, eeprom: Eeprom::from_state(eeprom)? })
     }
 

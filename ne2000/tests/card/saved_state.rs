@@ -75,13 +75,14 @@ type Change = fn(&mut State);
 
 #[test]
 fn impossible_states_are_refused_and_change_nothing() {
-    let changes: [(&str, Change); 15] = [
+    let changes: [(&str, Change); 19] = [
         ("command.page", |s| s.chip.command.page = 4),
         ("command.stopped", |s| {
             s.chip.command = CommandState { stopped: false, started: false, ..s.chip.command };
         }),
         ("isr", |s| s.chip.isr = 0x80),
         ("imr", |s| s.chip.imr = 0x80),
+        ("tsr", |s| s.chip.tsr = 0x80),
         ("ncr", |s| s.chip.ncr = 16),
         ("burst_left", |s| s.chip.burst_left = 8),
         ("empty_looks", |s| s.chip.empty_looks = 5),
@@ -101,6 +102,13 @@ fn impossible_states_are_refused_and_change_nothing() {
         ("page3.mode", |s| s.page3.mode = 0x40),
         ("page3.mode", |s| s.page3.mode = 0x81),
         ("page3.mode", |s| s.page3.mode = 1),
+        ("page3.config2", |s| s.page3.config2 = 0x41),
+        ("page3.config3", |s| s.page3.config3 = 0x48),
+        ("transmitter", |s| {
+            let frame = TxRange { address: 0x4000, length: 60 };
+            s.chip.transmitter =
+                TransmitState::Sending { frame, taken: true, ends_at: None, result: 0x20 };
+        }),
     ];
     let guest = busy();
     for (field, change) in changes {
