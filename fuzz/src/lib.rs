@@ -1,8 +1,8 @@
 //! Typed inputs for fuzzing, and what must hold for every one of them.
 //!
 //! Each target is a module with an `Input` that can be made from any bytes, and a `run` that
-//! panics if a property is broken. The programs in `fuzz_targets/` hand them to libFuzzer, on a
-//! nightly compiler; the tests of this crate replay the files in `seeds/`, on a stable one.
+//! panics if a property is broken. The programs in `fuzz_targets/` hand them to libFuzzer, as
+//! `.ci/run fuzz` builds them; the tests of this crate replay the files in `seeds/`.
 
 #![expect(clippy::expect_used, reason = "a property that is broken is to stop the run")]
 
@@ -12,6 +12,7 @@ pub mod dhcp;
 pub mod dns;
 pub mod ethernet_frame;
 pub mod ipv4_fragments;
+pub mod ne2000_ops;
 pub mod wire_roundtrip;
 
 /// Runs one target on bytes that are any input.
@@ -23,6 +24,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("dns", run::<dns::Input>),
     ("ethernet_frame", run::<ethernet_frame::Input>),
     ("ipv4_fragments", run::<ipv4_fragments::Input>),
+    ("ne2000_ops", run::<ne2000_ops::Input>),
     ("wire_roundtrip", run::<wire_roundtrip::Input>),
 ];
 
