@@ -186,11 +186,10 @@ impl Guest {
     /// Hands bytes that have come to `take`, which says how many of them it has taken.
     pub fn receive(&mut self, take: impl FnOnce(&[u8]) -> usize) -> Stream {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.tcp);
-        let connecting = matches!(socket.state(), tcp::State::SynSent | tcp::State::SynReceived);
         match socket.recv(|bytes| (take(bytes), ())) {
             Ok(()) => Stream::Open,
             Err(tcp::RecvError::Finished) => Stream::Ended,
-            Err(tcp::RecvError::InvalidState) if connecting => Stream::Open,
+            Err(tcp::RecvError::InvalidState) if is_connecting(socket) => Stream::Open,
             Err(tcp::RecvError::InvalidState) => Stream::Broken,
         }
     }
@@ -198,10 +197,9 @@ impl Guest {
     /// Hands room for bytes to `make`, which says how many it has written there.
     pub fn send(&mut self, make: impl FnOnce(&mut [u8]) -> usize) -> Stream {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.tcp);
-        let connecting = matches!(socket.state(), tcp::State::SynSent | tcp::State::SynReceived);
         match socket.send(|room| (make(room), ())) {
             Ok(()) => Stream::Open,
-            Err(tcp::SendError::InvalidState) if connecting => Stream::Open,
+            Err(tcp::SendError::InvalidState) if is_connecting(socket) => Stream::Open,
             Err(tcp::SendError::InvalidState) => Stream::Broken,
         }
     }
@@ -243,6 +241,11 @@ impl core::fmt::Debug for Guest {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Guest").field("lease", &self.lease).finish_non_exhaustive()
     }
+}
+
+/// Whether the far end has not answered yet.
+fn is_connecting(socket: &tcp::Socket<'_>) -> bool {
+    matches!(socket.state(), tcp::State::SynSent | tcp::State::SynReceived)
 }
 
 /// The stack's clock counts the same microseconds.
