@@ -20,10 +20,12 @@
 //!     /// The processor writes to a port of the card. Reading is alike.
 //!     fn write(&mut self, now: Instant, port: u8, width: Width, value: u32) {
 //!         self.card.write(port, width, value);
+//!         // Set the interrupt line to `self.card.irq_level()` here, before the turn: if this was an
+//!         // acknowledgment, the turn may raise the line again, and a controller that is triggered
+//!         // by edges must see that it was low.
 //!         if self.cable.is_due(&self.card) {
 //!             self.turn(now);
 //!         }
-//!         // Set the interrupt line to `self.card.irq_level()` here.
 //!     }
 //!
 //!     /// Something is due: after an access, or since the time of `poll_at` has come.

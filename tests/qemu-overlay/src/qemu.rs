@@ -34,7 +34,8 @@ pub(crate) trait Device: 'static {
     /// One of [`Device::descriptors`] is readable, by its index.
     fn on_readable(&mut self, index: usize);
 
-    /// The level of the interrupt line, if it has changed since this was asked.
+    /// The next level that the interrupt line has had, or has now, and that differs from the one
+    /// before.
     fn changed_line(&mut self) -> Option<bool>;
 }
 
@@ -240,7 +241,7 @@ impl Installed {
         // SAFETY: it is never freed, and with the lock held this is the only reference.
         let Self { device, line } = unsafe { &mut *installed };
         let result = act(&mut **device);
-        if let Some(level) = device.changed_line() {
+        while let Some(level) = device.changed_line() {
             // SAFETY: both lines are QEMU's, and last as long as the machine.
             match line {
                 Line::Pci(device) => unsafe { pci_set_irq(*device, level.into()) },

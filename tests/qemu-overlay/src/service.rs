@@ -32,6 +32,9 @@ pub(crate) struct Service {
     control: Option<Control>,
     /// The interrupt line, as the machine was told.
     line: bool,
+    /// It was low between an access and what followed from it, which the edge-triggered interrupt
+    /// controller of an ISA bus must see.
+    fell: bool,
     counters: Counters,
 }
 
@@ -60,12 +63,14 @@ impl Service {
             alarm: Alarm::new().map_err(words)?,
             control: Control::from_environment()?,
             line: false,
+            fell: false,
             counters: Counters::default(),
         })
     }
 
     fn after_access(&mut self) {
         self.counters.accesses += 1;
+        self.fell |= self.line && !self.card.irq_level();
         if self.cable.is_due(&self.card) {
             self.turn();
         }
@@ -150,7 +155,7 @@ impl Device for Service {
     }
 
     fn changed_line(&mut self) -> Option<bool> {
-        let level = self.card.irq_level();
+        let level = self.card.irq_level() && !core::mem::take(&mut self.fell);
         let changed = level != self.line;
         self.line = level;
         self.counters.interrupts += u64::from(changed && level);
