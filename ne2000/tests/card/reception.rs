@@ -224,6 +224,25 @@ fn broadcast_needs_ab_and_is_marked() {
 }
 
 #[test]
+fn rsr_is_that_of_the_last_frame_past_the_filter() {
+    let mut guest = unpadded(up());
+    guest.receive(&frame(BROADCAST, 60, 0));
+    for (other, outcome) in [
+        (frame(PEER, 60, 0), RxOutcome::Filtered),
+        (frame([1, 0, 0, 0, 0, 1], 60, 0), RxOutcome::Filtered),
+        (frame(MAC, 40, 0), RxOutcome::Runt),
+        (frame(MAC, 1600, 0), RxOutcome::Oversize),
+    ] {
+        assert_eq!(guest.card.receive(&other), outcome);
+        assert_eq!(guest.inb(0x0C), 0x21, "{outcome:?}");
+    }
+    guest.outs(&[(0x07, 0xFF), (0x00, 0x21), (0x00, 0x22)]);
+    assert_eq!(guest.inb(0x0C), 0x21, "it lasts: iPXE looks at it long after reception");
+    guest.receive(&frame(MAC, 60, 0));
+    assert_eq!(guest.inb(0x0C), 0x01);
+}
+
+#[test]
 fn multicast_needs_am_and_its_bit_of_mar() {
     // 01:00:5E:00:00:01 has bit 31, that is MAR3 bit 7.
     let group = [0x01, 0x00, 0x5E, 0, 0, 1];
