@@ -72,7 +72,7 @@ The guest configures itself by DHCP; its first lease is .15.";
 
 const NIC_HELP: &str = "\
 Give QEMU (10.1 or later)
-  -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"PATH\"}}'
+  -device '{\"driver\":\"vfio-user-pci\",\"rombar\":0,\"socket\":{\"type\":\"unix\",\"path\":\"PATH\"}}'
 It may come back to the same socket after it ends. The guest finds an RTL8029AS, which every driver
 for the NE2000 on PCI drives, and configures itself by DHCP; its first lease is .15.
 

@@ -39,7 +39,8 @@ pub(crate) fn run(args: &Nic) -> Result<ExitCode, Failure> {
 /// socket is.
 fn options(path: &Path) -> String {
     let socket = json!({ "type": "unix", "path": path.display().to_string() });
-    let device = json!({ "driver": "vfio-user-pci", "socket": socket });
+    // Without a ROM of the device's, which it has not, QEMU would otherwise complain.
+    let device = json!({ "driver": "vfio-user-pci", "rombar": 0, "socket": socket });
     format!("-device '{}'", device.to_string().replace('\'', r"'\''"))
 }
 
@@ -51,7 +52,7 @@ mod tests {
     fn the_options_for_qemu_are_json_for_a_shell() {
         assert_eq!(
             options(Path::new(r#"/run/a"b'c"#)),
-            r#"-device '{"driver":"vfio-user-pci","socket":{"path":"/run/a\"b'\''c","type":"unix"}}'"#
+            r#"-device '{"driver":"vfio-user-pci","rombar":0,"socket":{"path":"/run/a\"b'\''c","type":"unix"}}'"#
         );
     }
 }

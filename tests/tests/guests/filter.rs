@@ -20,7 +20,7 @@ fn hash(group: [u8; 6]) -> u64 {
     for byte in group {
         for bit in 0..8 {
             let feedback = (crc >> 31) ^ u32::from(byte >> bit & 1);
-            crc = crc << 1 ^ feedback * 0x04c1_1db7;
+            crc = (crc << 1) ^ (feedback * 0x04c1_1db7);
         }
     }
     u64::from(crc >> 26)

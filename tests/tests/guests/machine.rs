@@ -140,6 +140,13 @@ impl Plan {
         self.with(&["-netdev", &netdev, "-device", "ne2k_pci,netdev=net,romfile="])
     }
 
+    /// With the card of `slirpkit nic` at this socket.
+    pub(crate) fn with_vfio_user_card(self, socket: &std::path::Path) -> Self {
+        let socket = format!(r#"{{"type":"unix","path":"{}"}}"#, socket.display());
+        let device = format!(r#"{{"driver":"vfio-user-pci","rombar":0,"socket":{socket}}}"#);
+        self.with(&["-device", &device])
+    }
+
     /// Starts it; `None`, which is said aloud, if something that it takes is missing.
     pub(crate) fn start(self, test: &str) -> Option<Machine> {
         let needed: Vec<_> = self.needed.iter().map(PathBuf::as_path).collect();

@@ -20,9 +20,11 @@ mod pci;
 #[path = "../../../host-shim/tests/cli/place.rs"]
 #[expect(dead_code, reason = "the tests of the program use more of it")]
 mod place;
+mod program;
 mod restart;
 #[expect(dead_code, reason = "the tests of the program use more of it")]
 #[path = "../../../host-shim/tests/kernel/server.rs"]
 mod server;
 mod stream;
 mod traffic;
+mod vfio_user;

@@ -153,6 +153,39 @@ fn many_requests_are_one_read_and_one_write() {
 }
 
 #[test]
+fn what_does_not_fit_a_batch_is_served_in_the_next_turn() {
+    let mut world = World::new();
+    // Page 0, started; a frame of 60 bytes, to be sent again and again.
+    for (port, value) in [(0x00, 0x22), (0x04, 0x40), (0x05, 60), (0x06, 0)] {
+        world.ask(&write(port, 0, &[value]));
+    }
+    let send = write(0x00, 0, &[0x26]);
+    let replies = world.ask(&send.repeat(100)).len();
+    assert_eq!((world.batch.len(), replies), (64, 64));
+    assert_eq!(world.link.poll_at(), Some(Instant::ZERO), "no more will come to the socket");
+    let replies = world.ask(&[]).len();
+    assert_eq!((world.batch.len(), replies), (36, 36));
+    assert_eq!(world.link.counters().frames_in, 100);
+}
+
+#[test]
+fn a_card_that_has_just_opened_is_given_no_frame_for_a_moment() {
+    let mut world = World::new();
+    assert!(!world.link.flush().unwrap());
+    // A ring, and started.
+    for (port, value) in [(0x00, 0x21), (0x01, 0x46), (0x02, 0x80), (0x03, 0x46), (0x00, 0x61)] {
+        world.ask(&write(port, 0, &[value]));
+    }
+    let start = [write(0x07, 0, &[0x47]), write(0x00, 0, &[0x22])].concat();
+    world.ask(&start);
+    assert_eq!(world.link.room().frames, 0);
+    assert!(world.link.poll_at().is_some(), "somebody is to come back");
+    while !world.link.flush().unwrap() {}
+    assert_ne!(world.link.room().frames, 0);
+    assert_eq!(world.link.poll_at(), None);
+}
+
+#[test]
 fn a_message_may_come_byte_by_byte() {
     let mut world = World::new();
     let request = write(0x04, 7, &[1, 0]);
