@@ -3,7 +3,7 @@
 
 use ne2000::Model;
 
-use crate::guest::{Guest, MAC, OVW, PEER, PTX, RDC, RST, frame};
+use crate::guest::{Guest, MAC, OVW, PEER, PRX, PTX, RDC, RST, frame};
 
 const PATTERN: &[u8; 32] = b"THIS is A memory TEST pattern..\0";
 
@@ -114,6 +114,48 @@ fn lengths_recomputed_from_pages_agree() {
         let sent = frame(MAC, length, length as u8);
         guest.receive(&sent);
         assert_eq!(serve(&mut guest, &mut next), [sent]);
+    }
+}
+
+/// The handler: acknowledges all that is set, serves it, and looks again until nothing is.
+fn interrupt(guest: &mut Guest, next: &mut u8) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    loop {
+        let isr = guest.isr() & !RDC;
+        if isr == 0 {
+            return frames;
+        }
+        guest.outb(0x07, isr);
+        if isr & PRX != 0 {
+            frames.extend(serve(guest, next));
+        }
+    }
+}
+
+/// A network that offers frames after any access of the driver's: when the line is low again, the
+/// ring is empty.
+#[test]
+fn frames_that_come_at_any_access_are_all_served() {
+    for (length, pace) in
+        [60, 1514].into_iter().flat_map(|length| (0..60).map(move |n| (length, n)))
+    {
+        let mut guest = Guest::new(Model::Ne2000);
+        init(&mut guest);
+        guest.pace = pace;
+        let frames: Vec<_> = (0..50).map(|seed| frame(MAC, length, seed)).collect();
+        guest.waiting.extend(frames.iter().cloned());
+        let (mut next, mut received) = (0x4D, Vec::new());
+        while received.len() < frames.len() {
+            guest.inb(0x00);
+            if guest.irq() {
+                received.extend(interrupt(&mut guest, &mut next));
+            }
+            if !guest.irq() {
+                let stored = guest.card.stats().stored;
+                assert_eq!(received.len() as u64, stored, "every {pace} accesses");
+            }
+        }
+        assert_eq!(received, frames);
     }
 }
 

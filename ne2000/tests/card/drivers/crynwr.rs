@@ -128,6 +128,30 @@ fn frame_that_comes_while_masked_interrupts_when_the_mask_opens() {
     assert!(!driver.guest.irq());
 }
 
+/// A network that offers frames after any access of the driver's, which acknowledges PRX before it
+/// serves: when the line is low again, the ring is empty.
+#[test]
+fn frames_that_come_at_any_access_are_all_served() {
+    for (length, pace) in
+        [60, 1514].into_iter().flat_map(|length| (0..60).map(move |n| (length, n)))
+    {
+        let mut driver = installed(Model::Ne2000);
+        driver.guest.pace = pace;
+        let frames: Vec<_> = (0..50).map(|seed| frame(MAC, length, seed)).collect();
+        driver.guest.waiting.extend(frames.iter().cloned());
+        let mut received = Vec::new();
+        while received.len() < frames.len() {
+            driver.guest.inb(0x00);
+            while driver.guest.irq() {
+                received.extend(driver.interrupt());
+            }
+            let stored = driver.guest.card.stats().stored;
+            assert_eq!(received.len() as u64, stored, "every {pace} accesses");
+        }
+        assert_eq!(received, frames);
+    }
+}
+
 #[test]
 fn frames_are_sent() {
     for model in [Model::Ne1000, Model::Ne2000] {
