@@ -13,6 +13,7 @@ use slirpkit_tests::build::{self, ACK, Dhcp, SYN, TcpBuilder, pattern};
 use slirpkit_tests::guest::{GATEWAY, SERVER};
 use slirpkit_tests::host::{LabHost, new_host};
 use slirpkit_tests::lab::{SECRET, Setup, one, tcp_of};
+use slirpkit_tests::numbers::Numbers;
 use slirpkit_tests::packet::Packet;
 use slirpkit_tests::{GUEST_IP, GUEST_MAC, HostKind, TcpGuest, on_both_hosts};
 
@@ -54,6 +55,29 @@ impl Machine {
         while let Some(event) = host.next_event() {
             cable.on_host_event(*now, event, card, nat, &mut **host);
         }
+    }
+
+    /// An access to any port, of any width, and now and then some time.
+    fn mad_access(&mut self, numbers: &mut Numbers) {
+        let port = if numbers.below(3) == 0 { CR } else { numbers.byte() & 0x1F };
+        let width = numbers.pick(&[Width::Byte, Width::Byte, Width::Word, Width::Dword]);
+        let likely = numbers.pick(&[0x00, 0x02, 0x04, 0x0A, 0x12, 0x1A, 0x21, 0x22, 0x26, 0x62]);
+        let value = if numbers.below(2) == 0 { likely } else { u32::from(numbers.byte()) };
+        if numbers.below(2) == 0 {
+            self.write(port, width, value);
+        } else {
+            self.read(port, width);
+        }
+        assert!(!self.cable.is_due(&self.card), "due after a turn");
+        if numbers.below(5) == 0 {
+            self.now = self.now.after(Duration::from_micros(numbers.next() % 100_000));
+            self.deliver();
+        }
+        if self.cable.poll_at(&self.card, &self.nat).is_some_and(|at| at <= self.now) {
+            self.turn();
+        }
+        let next = self.cable.poll_at(&self.card, &self.nat);
+        assert!(next.is_none_or(|at| at > self.now), "due after a turn");
     }
 
     /// Frames in the card's ring that came from the NAT.
@@ -240,6 +264,40 @@ on_both_hosts! {
         guest.machine.write(CR, Width::Byte, 0x22);
         let segment = tcp_of(one(guest.take()));
         assert_eq!(segment.data, pattern(500));
+    }
+
+    /// A driver out of its mind makes any accesses at all. After each, nothing more is due, and the
+    /// clock is asked for once at most; and a driver that starts afresh gets all that the stream
+    /// holds, whatever has become of the frames before.
+    fn a_mad_driver_does_not_spin_the_cable_nor_starve_the_next_one(kind) {
+        for seed in 0..20 {
+            let mut guest = Guest::new(kind);
+            let mut tcp = guest.connect();
+            let stream = guest.machine.host.world().stream_to(SERVER);
+            let data = pattern(100_000);
+            guest.machine.host.world().sends(stream, &data);
+            guest.machine.deliver();
+            let mut numbers = Numbers(seed);
+            for _ in 0..2_000 {
+                guest.machine.mad_access(&mut numbers);
+            }
+            guest.driver = Driver::start(&mut guest.machine, Width::Dword).expect("a card");
+            let mut received = Vec::new();
+            for _ in 0..60 {
+                guest.machine.now = guest.machine.now.after(Duration::from_secs(1));
+                guest.machine.turn();
+                guest.machine.deliver();
+                let packets = guest.take().into_iter().filter(|packet| packet.tcp().is_some());
+                for segment in packets.map(tcp_of).filter(|segment| !segment.data.is_empty()) {
+                    if segment.seq == tcp.rcv_nxt {
+                        tcp.rcv_nxt += u32::try_from(segment.data.len()).expect("a frame");
+                        received.extend(segment.data);
+                    }
+                }
+                guest.send(&tcp.segment().frame());
+            }
+            assert!(received == data, "seed {seed}: {} bytes", received.len());
+        }
     }
 }
 
