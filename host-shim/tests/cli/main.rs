@@ -5,6 +5,7 @@
 mod attach;
 mod demo;
 mod nic;
+mod nic_transfer;
 mod place;
 mod qemu;
 mod replay;

@@ -26,7 +26,7 @@ pub(crate) const CONFIG: u32 = 7;
 pub(crate) const TRIGGER_BY_EVENTFD: [u32; 5] = [20, 0x24, 0, 0, 1];
 const UNMASK: [u32; 5] = [20, 0x11, 0, 0, 1];
 
-/// Longest wait for what has to come.
+/// Longest wait, in milliseconds, for what has to come.
 const PATIENCE: u16 = 20_000;
 
 /// A connected client.
@@ -149,15 +149,23 @@ impl Client {
         assert_eq!(self.ask(SET_IRQS, &words(&UNMASK)), Ok(Vec::new()));
     }
 
-    /// Waits for the interrupt.
+    /// Waits for the interrupt, which has to come.
     pub(crate) fn wait_for_interrupt(&mut self) {
+        assert!(self.is_interrupted_within(PATIENCE), "no interrupt came");
+    }
+
+    /// Waits for the interrupt, so many milliseconds at most. Whether it came.
+    pub(crate) fn is_interrupted_within(&mut self, millis: u16) -> bool {
         let mut fds = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
-        assert_eq!(poll(&mut fds, PollTimeout::from(PATIENCE)), Ok(1), "no interrupt came");
+        if poll(&mut fds, PollTimeout::from(millis)).unwrap() == 0 {
+            return false;
+        }
         let mut count = [0; 8];
         self.interrupt.read_exact(&mut count).unwrap();
         assert_eq!(u64::from_ne_bytes(count), 1);
         self.interrupts += 1;
         self.is_high = true;
+        true
     }
 
     /// Interrupts that have come and were not waited for.
