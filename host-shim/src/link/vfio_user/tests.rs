@@ -330,7 +330,7 @@ fn a_client_that_does_not_read_waits_itself() {
 #[test]
 fn a_descriptor_belongs_to_the_message_that_it_came_with() {
     let mut world = World::new();
-    let eventfd = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+    let eventfd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
     let map = message(command::DMA_MAP, &words(&[32, 3, 0, 0, 0, 1, 0, 0, 0x1000, 0]));
     let arm = message(command::DEVICE_SET_IRQS, &words(&[20, 0x24, 0, 0, 1]));
     let trigger = message(command::DEVICE_SET_IRQS, &words(&[20, 0x21, 0, 0, 1]));
