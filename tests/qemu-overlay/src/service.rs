@@ -155,7 +155,8 @@ impl Device for Service {
     }
 
     fn changed_line(&mut self) -> Option<bool> {
-        let level = self.card.irq_level() && !core::mem::take(&mut self.fell);
+        let fell = core::mem::take(&mut self.fell);
+        let level = self.card.irq_level() && !fell;
         let changed = level != self.line;
         self.line = level;
         self.counters.interrupts += u64::from(changed && level);
