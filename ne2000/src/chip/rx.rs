@@ -77,10 +77,13 @@ impl Dp8390 {
         if self.receive_mode == ReceiveMode::Strict {
             return usize::MAX;
         }
-        if !self.receiver_on() || self.rcr.any_of(Rcr::MON) {
+        // Embedders ask after each access, and most accesses are those of a driver that fetches a
+        // burst: that there is no more of it is found first.
+        let burst = self.burst();
+        if burst == 0 || !self.receiver_on() || self.rcr.any_of(Rcr::MON) {
             return 0;
         }
-        self.frames_that_fit().saturating_sub(self.places_kept()).min(usize::from(self.burst()))
+        self.frames_that_fit().saturating_sub(self.places_kept()).min(usize::from(burst))
     }
 
     /// Places of a burst that stay free, unless the ring has but one: a driver may acknowledge PRX
