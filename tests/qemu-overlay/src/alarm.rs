@@ -27,19 +27,22 @@ impl Alarm {
         Ok(Self { timer: timerfd_create(TimerfdClockId::Monotonic, flags)?, set_to: None })
     }
 
-    /// Becomes readable at `at` of the monotonic clock at the latest.
-    pub(crate) fn set(&mut self, at: Instant) {
+    /// Becomes readable at `at` of the monotonic clock at the latest. Returns whether it had to be
+    /// set anew for that.
+    pub(crate) fn set(&mut self, at: Instant) -> bool {
         if self.set_to.is_some_and(|set_to| set_to <= at) {
-            return;
+            return false;
         }
         // A time of zero would switch the timer off.
         let since_zero = at.since(Instant::ZERO).max(Duration::from_nanos(1));
-        let Ok(it_value) = Timespec::try_from(since_zero) else { return };
+        let Ok(it_value) = Timespec::try_from(since_zero) else { return false };
         let interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = Itimerspec { it_interval: interval, it_value };
-        if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok() {
+        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok();
+        if set {
             self.set_to = Some(at);
         }
+        set
     }
 
     /// To be called when it is readable; it is not set then.

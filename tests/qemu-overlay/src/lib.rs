@@ -22,6 +22,7 @@ mod qemu;
 mod report;
 mod service;
 mod slot;
+mod stalls;
 
 use std::process::exit;
 

@@ -27,6 +27,7 @@ pub(crate) struct Report<'a> {
     pub(crate) nat: &'a Nat<'static>,
     pub(crate) host: &'a OsHost,
     pub(crate) counters: &'a Counters,
+    pub(crate) timeouts_off_the_cpu: u64,
 }
 
 impl fmt::Display for Report<'_> {
@@ -38,6 +39,7 @@ impl fmt::Display for Report<'_> {
             ("interrupts", interrupts),
             ("resets", resets),
             ("oversize", self.cable.oversize()),
+            ("timeouts_off_the_cpu", self.timeouts_off_the_cpu),
         ];
         lines(f, "", own)?;
         lines(f, "card.", frames(self.card.stats()))?;

@@ -14,6 +14,7 @@ use crate::alarm::Alarm;
 use crate::control::{Control, Request};
 use crate::qemu::Device;
 use crate::report::{Counters, Report};
+use crate::stalls::Stalls;
 
 /// What QEMU gives its first card.
 const MAC: [u8; 6] = [0x52, 0x54, 0x00, 0x12, 0x34, 0x56];
@@ -36,6 +37,7 @@ pub(crate) struct Service {
     /// controller of an ISA bus must see.
     fell: bool,
     counters: Counters,
+    stalls: Stalls,
 }
 
 impl Service {
@@ -65,12 +67,14 @@ impl Service {
             line: false,
             fell: false,
             counters: Counters::default(),
+            stalls: Stalls::default(),
         })
     }
 
     fn after_access(&mut self) {
         self.counters.accesses += 1;
         self.fell |= self.line && !self.card.irq_level();
+        self.stalls.in_processor();
         if self.cable.is_due(&self.card) {
             self.turn();
         }
@@ -89,9 +93,14 @@ impl Service {
         while let Some(event) = host.next_event() {
             cable.on_host_event(clock::now(), event, card, nat, host);
         }
-        if let Some(at) = cable.poll_at(card, nat) {
-            self.alarm.set(at);
+        let due = cable.poll_at(card, nat);
+        if due.is_some_and(|at| self.alarm.set(at)) {
+            self.look_at_the_clock();
         }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        self.stalls.sample(clock::now(), self.nat.stats().counters.tcp_timeouts);
     }
 
     fn report(&self) -> Report<'_> {
@@ -101,6 +110,7 @@ impl Service {
             host: &self.host,
             cable: &self.cable,
             counters: &self.counters,
+            timeouts_off_the_cpu: self.stalls.timeouts_off_the_cpu,
         }
     }
 
@@ -140,6 +150,7 @@ impl Device for Service {
     }
 
     fn on_readable(&mut self, index: usize) {
+        self.stalls.in_main_loop();
         match index {
             SOCKETS => {
                 // It was readable, so this cannot fail but for a signal, which costs one more turn.
@@ -149,6 +160,7 @@ impl Device for Service {
             ALARM => {
                 self.alarm.take();
                 self.turn();
+                self.look_at_the_clock();
             }
             _ => self.answer_control(),
         }
