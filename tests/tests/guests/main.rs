@@ -9,6 +9,7 @@
 mod files;
 mod filter;
 mod flood;
+mod headline;
 mod ipxe;
 mod isa;
 mod machine;
