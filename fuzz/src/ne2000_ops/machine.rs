@@ -116,7 +116,7 @@ impl Machine {
             }
             Operation::Receive(frame) => self.receive(frame, None),
             Operation::ReceiveDamaged(frame, error) => self.receive(frame, Some(error.0)),
-            Operation::Burst(seed) => self.burst(seed),
+            Operation::Burst(frame) => self.burst(frame),
             Operation::Transmit => self.transmit(),
             Operation::Advance { micros } => self.advance(micros.into()),
             Operation::Link(up) => self.on_both(|card| card.set_link(up)),
@@ -200,16 +200,16 @@ impl Machine {
     }
 
     /// Every frame is taken for which there was room, unless the ring is too small for the longest.
-    fn burst(&mut self, seed: u16) {
+    fn burst(&mut self, frame: Frame) {
         let chip = self.card.state().chip;
         let large = chip.pstop.saturating_sub(chip.pstart) >= LARGE_RING;
         if chip.receive_mode == ReceiveMode::Strict || !large {
             return;
         }
-        for n in 0..self.card.receive_room() {
-            let length = usize::from(seed).wrapping_mul(n * 2 + 1) % (MAX_FRAME_LEN + 1);
-            let [destination, ..] = (usize::from(seed) >> n).to_le_bytes();
-            let outcome = self.offer(&content(destination, length, destination), None);
+        let length = usize::from(frame.length.0) % (MAX_FRAME_LEN + 1);
+        let bytes = content(frame.destination, length, frame.seed);
+        for _ in 0..self.card.receive_room() {
+            let outcome = self.offer(&bytes, None);
             assert!(
                 matches!(outcome, RxOutcome::Stored | RxOutcome::Filtered | RxOutcome::Runt),
                 "a frame that there was room for: {outcome:?}"

@@ -55,8 +55,8 @@ pub enum Operation {
     Receive(Frame),
     /// The network offers a damaged frame.
     ReceiveDamaged(Frame, AnyError),
-    /// The network offers as many frames as there is room for, the lengths of which this makes.
-    Burst(u16),
+    /// The network offers as many of these frames as there is room for.
+    Burst(Frame),
     /// The network takes what is sent.
     Transmit,
     /// Time passes.
