@@ -145,6 +145,18 @@ fn function_answers_in_its_window_only() {
     assert!(function.io_write(0xC11F, Width::Byte, 0));
     assert_eq!(function.io_read(0xC120, Width::Byte), None);
     assert!(!function.io_write(0xC0FF, Width::Byte, 0));
+    // Moved while it runs, and switched off.
+    assert!(function.io_write(0xC100, Width::Byte, 0x22));
+    function.config_mut().write(0x11, Width::Byte, 0xD0);
+    assert_eq!(function.io_read(0xC100, Width::Byte), None);
+    assert_eq!(function.io_read(0xD000, Width::Byte), Some(0x22));
+    assert_eq!(
+        function.io_read(0xD01F, Width::Dword),
+        Some(0xFFFF_FF00),
+        "the last port is a reset"
+    );
+    function.config_mut().write(0x04, Width::Byte, 0);
+    assert!(!function.io_write(0xD000, Width::Byte, 0x22));
     function.reset();
     assert_eq!(function.config().io_base(), None);
 }
