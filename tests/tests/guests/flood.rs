@@ -45,8 +45,8 @@ fn a_flood_for_a_guest_that_stands_still_waits_for_it() {
     let Some(mut machine) = boot("flood-still") else { return };
     traffic::lease_and_ping(&mut machine);
     let (socket, guest) = reach(&mut machine);
-    let before = machine.overlay().report();
     machine.tell_qemu("stop");
+    let before = machine.overlay().report();
     for _ in 0..DATAGRAMS {
         socket.send_to(&[0x5a; LENGTH], guest).unwrap();
     }
