@@ -14,6 +14,7 @@
 //!   never leaves it alone is told now and then ([`PATIENCE`]).
 
 use core::time::Duration;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use ipstack::Instant;
@@ -125,7 +126,7 @@ impl Intx {
             return Err(Errno::INVAL);
         }
         if let Some(fd) = &first {
-            prepare(fd)?;
+            check(fd)?;
         }
         self.disconnect();
         self.eventfd = first;
@@ -173,13 +174,9 @@ impl Intx {
     fn signal(&mut self) {
         let Some(eventfd) = &self.eventfd else { return };
         self.signals += 1;
-        match rustix::io::write(eventfd, &1_u64.to_ne_bytes()) {
-            // Full: there are signals that the client has not taken.
-            Ok(_) | Err(Errno::AGAIN) => {}
-            Err(error) => {
-                log::warn!("the guest gets no more interrupts: {error}");
-                self.eventfd = None;
-            }
+        if let Err(error) = write_to(eventfd) {
+            log::warn!("the guest gets no more interrupts: {error}");
+            self.eventfd = None;
         }
     }
 
@@ -189,20 +186,31 @@ impl Intx {
     }
 }
 
-/// Sees to it that a write to a descriptor of the client's does not block. It may be anything: of
-/// files without a type, which an eventfd is one of, none else takes what is written.
-fn prepare(fd: &OwnedFd) -> Result<(), Errno> {
-    let mode = fstat(fd)?.st_mode;
-    if FileType::from_raw_mode(mode) != FileType::Unknown {
-        return Err(Errno::INVAL);
+/// Refuses what a write may do more to than to an eventfd. What comes from the client may be
+/// anything; but files, pipes and sockets have a type, and an eventfd has none.
+fn check(fd: &OwnedFd) -> Result<(), Errno> {
+    match FileType::from_raw_mode(fstat(fd)?.st_mode) {
+        FileType::Unknown => Ok(()),
+        _ => Err(Errno::INVAL),
     }
-    set_nonblocking(fd.as_fd())
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+}
+
+/// Adds one to an eventfd of the client's, and does not wait if it is full. Whether a write waits is
+/// a flag that the client shares and may clear at any time, so it is set before each. A client that
+/// clears it in between stops the server, which serves nobody else.
+fn write_to(eventfd: impl AsFd) -> io::Result<()> {
+    set_nonblocking(&eventfd)?;
+    match rustix::io::write(&eventfd, &1_u64.to_ne_bytes()) {
+        // Full: there are signals that the client has not taken.
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
     use super::*;
 
@@ -357,7 +365,7 @@ mod tests {
         let request = request(DATA_EVENTFD | ACTION_TRIGGER, INTX, 0, 1);
         let file = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(intx.set(&request, vec![file.into()]), Err(Errno::INVAL));
-        let (_reader, writer) = std::io::pipe().unwrap();
+        let (_reader, writer) = io::pipe().unwrap();
         assert_eq!(intx.set(&request, vec![writer.into()]), Err(Errno::INVAL));
     }
 
@@ -370,5 +378,16 @@ mod tests {
         intx.set(&request(DATA_EVENTFD | ACTION_TRIGGER, INTX, 0, 1), vec![ours]).unwrap();
         assert_eq!(step(&mut intx, &client, 0, true), u64::MAX - 1);
         assert_eq!(intx.signals(), 1);
+    }
+
+    /// With a full one that blocks, this would not fail but wait: so the flag is looked at.
+    #[test]
+    fn an_eventfd_that_was_made_to_block_again_holds_nobody_up() {
+        let (mut intx, client) = armed();
+        fcntl_setfl(&client, fcntl_getfl(&client).unwrap() - OFlags::NONBLOCK).unwrap();
+        intx.set_level(true);
+        intx.signal_if_due(at(0));
+        assert!(fcntl_getfl(&client).unwrap().contains(OFlags::NONBLOCK));
+        assert_eq!(signals(&client), 1);
     }
 }
