@@ -69,8 +69,8 @@ impl Server {
         self.ended
     }
 
-    /// Does all that is possible now, and closes when the client has. To be called when one of its descriptors is ready, which is
-    /// told once.
+    /// Does all that is possible now, and closes when the client has. To be called when one of its
+    /// descriptors is ready, which is told once.
     pub(super) fn serve(&mut self, poller: &Poller) -> Result<(), ServerError> {
         match self.try_serve(poller) {
             Err(ServerError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
