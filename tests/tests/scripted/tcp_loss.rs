@@ -54,18 +54,14 @@ on_both_hosts! {
         assert!((5..=30).contains(&repeats), "{repeats} repetitions");
     }
 
-    /// RFC 5681 3.2: three duplicate ACKs bring the missing segment at once.
-    fn three_duplicate_acks_bring_the_segment_at_once(kind) {
+    /// The first duplicate ACK brings the missing segment at once: the link does not reorder, and
+    /// Linux answers a burst behind a gap by a single one if its reader holds the socket.
+    fn one_duplicate_ack_brings_the_segment_at_once(kind) {
         let (mut lab, mut guest, segments) = sent_to_guest(kind, 1460 * 8);
         guest.absorb(&segments[..2]);
         guest.send_ack(&mut lab);
         lab.settle();
         lab.take();
-        for _ in 0..2 {
-            guest.send_ack(&mut lab);
-            lab.settle();
-        }
-        lab.expect_nothing();
         guest.send_ack(&mut lab);
         lab.settle();
         assert_eq!(lab.take_tcp().first(), Some(&segments[2]));
