@@ -51,32 +51,42 @@ fn outcome(machine: &mut Machine, destination: [u8; 6]) -> String {
     outcome
 }
 
-#[test]
-fn promiscuous_mode_takes_frames_for_others() {
-    let Some(mut machine) = boot("filter-promiscuous") else { return };
+/// Promiscuous mode takes frames for others, while it is on.
+pub(crate) fn promiscuous(machine: &mut Machine) {
     machine.run("ip link set eth0 up");
     for _ in 0..2 {
         assert_eq!(machine.overlay().report()["register.rcr"] & PRO, 0);
-        assert_eq!(outcome(&mut machine, GUEST), "Stored");
-        assert_eq!(outcome(&mut machine, [0xff; 6]), "Stored");
-        assert_eq!(outcome(&mut machine, SOMEBODY_ELSE), "Filtered");
+        assert_eq!(outcome(machine, GUEST), "Stored");
+        assert_eq!(outcome(machine, [0xff; 6]), "Stored");
+        assert_eq!(outcome(machine, SOMEBODY_ELSE), "Filtered");
         machine.run("ip link set eth0 promisc on");
         assert_eq!(machine.overlay().report()["register.rcr"] & PRO, PRO);
-        assert_eq!(outcome(&mut machine, SOMEBODY_ELSE), "Stored");
+        assert_eq!(outcome(machine, SOMEBODY_ELSE), "Stored");
         machine.run("ip link set eth0 promisc off");
     }
+}
+
+/// Frames for a group are taken from when it is joined until it is left.
+pub(crate) fn group(machine: &mut Machine) {
+    machine.run("ip link set eth0 up");
+    for _ in 0..2 {
+        assert!(!selects(machine.overlay().report()["register.mar"], GROUP));
+        assert_eq!(outcome(machine, GROUP), "Filtered");
+        machine.run(&format!("ip -6 addr add {ADDRESS_OF_GROUP} dev eth0"));
+        assert!(selects(machine.overlay().report()["register.mar"], GROUP));
+        assert_eq!(outcome(machine, GROUP), "Stored");
+        machine.run(&format!("ip -6 addr del {ADDRESS_OF_GROUP} dev eth0"));
+    }
+}
+
+#[test]
+fn promiscuous_mode_takes_frames_for_others() {
+    let Some(mut machine) = boot("filter-promiscuous") else { return };
+    promiscuous(&mut machine);
 }
 
 #[test]
 fn a_group_is_joined_and_left() {
     let Some(mut machine) = boot("filter-group") else { return };
-    machine.run("ip link set eth0 up");
-    for _ in 0..2 {
-        assert!(!selects(machine.overlay().report()["register.mar"], GROUP));
-        assert_eq!(outcome(&mut machine, GROUP), "Filtered");
-        machine.run(&format!("ip -6 addr add {ADDRESS_OF_GROUP} dev eth0"));
-        assert!(selects(machine.overlay().report()["register.mar"], GROUP));
-        assert_eq!(outcome(&mut machine, GROUP), "Stored");
-        machine.run(&format!("ip -6 addr del {ADDRESS_OF_GROUP} dev eth0"));
-    }
+    group(&mut machine);
 }

@@ -40,11 +40,10 @@ fn settle(machine: &mut Machine, datagrams: u64) {
     traffic::assert_nothing_lost(machine);
 }
 
-#[test]
-fn a_flood_for_a_guest_that_stands_still_waits_for_it() {
-    let Some(mut machine) = boot("flood-still") else { return };
-    traffic::lease_and_ping(&mut machine);
-    let (socket, guest) = reach(&mut machine);
+/// A flood for a guest that stands still waits for it.
+pub(crate) fn standing_still(machine: &mut Machine) {
+    traffic::lease_and_ping(machine);
+    let (socket, guest) = reach(machine);
     machine.tell_qemu("stop");
     let before = machine.overlay().report();
     for _ in 0..DATAGRAMS {
@@ -60,10 +59,16 @@ fn a_flood_for_a_guest_that_stands_still_waits_for_it() {
     assert!(full["card.stored"] - before["card.stored"] <= 8, "{full:?}");
     assert_eq!(full["accesses"], before["accesses"]);
     machine.tell_qemu("cont");
-    settle(&mut machine, before["nat.datagrams_out"] + DATAGRAMS);
-    traffic::ping(&mut machine);
-    traffic::transfer(&mut machine, 1 << 20);
-    traffic::assert_nothing_lost(&mut machine);
+    settle(machine, before["nat.datagrams_out"] + DATAGRAMS);
+    traffic::ping(machine);
+    traffic::transfer(machine, 1 << 20);
+    traffic::assert_nothing_lost(machine);
+}
+
+#[test]
+fn a_flood_for_a_guest_that_stands_still_waits_for_it() {
+    let Some(mut machine) = boot("flood-still") else { return };
+    standing_still(&mut machine);
 }
 
 /// The guest's program does not read, while its driver goes on: its window closes.

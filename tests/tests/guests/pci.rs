@@ -21,20 +21,25 @@ fn lease_ping_and_sixteen_mebibytes_each_way() {
     traffic::assert_nothing_lost(&mut machine);
 }
 
-#[test]
-fn an_interface_goes_down_and_comes_up_again() {
-    let Some(mut machine) = boot("pci-down") else { return };
-    traffic::lease_and_ping(&mut machine);
+/// An interface goes down and comes up again, some times over, and works after that.
+pub(crate) fn down_and_up(machine: &mut Machine) {
+    traffic::lease_and_ping(machine);
     for _ in 0..3 {
         machine.run("ip link set eth0 down");
         assert_eq!(machine.overlay().report()["register.imr"], 0);
         let (status, text) = machine.try_run("ping -c 1 -W 1 10.0.2.2");
         assert_ne!(status, 0, "{text}");
         machine.run("ip link set eth0 up");
-        traffic::lease_and_ping(&mut machine);
+        traffic::lease_and_ping(machine);
     }
-    traffic::transfer(&mut machine, 1 << 20);
-    traffic::assert_nothing_lost(&mut machine);
+    traffic::transfer(machine, 1 << 20);
+    traffic::assert_nothing_lost(machine);
+}
+
+#[test]
+fn an_interface_goes_down_and_comes_up_again() {
+    let Some(mut machine) = boot("pci-down") else { return };
+    down_and_up(&mut machine);
 }
 
 #[test]
