@@ -1,6 +1,6 @@
 //! SEGMENT ARRIVES (RFC 9293 3.10.7), with the mitigations of RFC 5961.
 
-use super::{Connection, SegmentIn, SeqNumber, State};
+use super::{Beyond, Connection, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
 
@@ -13,6 +13,9 @@ const CHALLENGE_INTERVAL_MILLIS: u32 = 100;
 pub struct Arrival<'a> {
     /// New text, in order; hand it to the host, then call [`Connection::settle`].
     pub data: &'a [u8],
+    /// New text beyond a gap. The guest is asked for what is missing; whether the text is stored in
+    /// the meantime is up to the caller.
+    pub beyond: Option<Beyond<'a>>,
     /// How many bytes sent from the host's stream the guest has acknowledged: to be consumed.
     pub acked: u32,
     /// A change that the owner must act upon.
@@ -47,8 +50,12 @@ pub enum Event {
 pub enum Fate {
     /// Processed.
     Taken,
-    /// Out of the window or already received; answered by an ACK, as a keep-alive probe is.
+    /// Out of the window; answered by an ACK, as a keep-alive probe is.
     Unacceptable,
+    /// All of its text was received before; answered by an ACK.
+    Duplicate,
+    /// Processed, but some of its text was received before.
+    Overlapped,
     /// In the window, but behind a gap: asked for again by a duplicate ACK.
     Gap,
     /// Answered by a challenge ACK (RFC 5961).
@@ -63,7 +70,7 @@ pub enum Fate {
 
 impl<'a> Arrival<'a> {
     pub(super) const fn new(event: Event, fate: Fate) -> Self {
-        Self { data: &[], acked: 0, event, fate, fast_retransmit: false }
+        Self { data: &[], beyond: None, acked: 0, event, fate, fast_retransmit: false }
     }
 }
 
@@ -214,6 +221,13 @@ impl Connection {
         !first.plus(length).is_after(self.rcv_nxt)
     }
 
+    /// Whether a segment brings text, and all of it was in a window not long ago.
+    fn is_known(&self, segment: &SegmentIn<'_>) -> bool {
+        !segment.payload.is_empty()
+            && self.is_old(segment.sequence, segment.len())
+            && self.rcv_nxt.since(segment.sequence) <= self.largest_window()
+    }
+
     fn refuse_unacceptable<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         if segment.has(TcpFlags::RST) {
             return Arrival::new(Event::None, Fate::StrayReset);
@@ -242,7 +256,8 @@ impl Connection {
         } else {
             self.flags.ack_owed = true;
         }
-        Arrival::new(Event::None, Fate::Unacceptable)
+        let fate = if self.is_known(segment) { Fate::Duplicate } else { Fate::Unacceptable };
+        Arrival::new(Event::None, fate)
     }
 
     /// The answer to our SYN that crossed the guest's own (RFC 9293 3.5, figure 8).
@@ -314,6 +329,7 @@ impl Connection {
             // One duplicate ACK for each segment behind a gap, at once (RFC 5681 4.2).
             self.duplicates_owed = self.duplicates_owed.saturating_add(1).min(MAX_DUPLICATES);
             arrival.fate = Fate::Gap;
+            arrival.beyond = Some(self.beyond(segment));
             return;
         }
         self.flags.ack_owed = true;
@@ -328,9 +344,38 @@ impl Connection {
         self.rcv_limit = self.rcv_limit.saturating_sub(length_u32(data));
         if data.is_empty() && !beyond.is_empty() {
             arrival.fate = Fate::Unacceptable;
+        } else if known > 0 && !data.is_empty() {
+            arrival.fate = Fate::Overlapped;
         }
         if beyond.is_empty() && segment.has(TcpFlags::FIN) {
-            // A FIN is taken at the edge of a full window, too, and must not turn it inside out.
+            self.take_fin();
+        }
+    }
+
+    /// Text beyond a gap, as far as it is in the window.
+    fn beyond<'a>(&self, segment: &SegmentIn<'a>) -> Beyond<'a> {
+        let room = self.rcv_adv.since(segment.sequence) as usize;
+        let text = segment.payload.get(..room).unwrap_or(segment.payload);
+        let fin = segment.has(TcpFlags::FIN) && text.len() == segment.payload.len();
+        Beyond { sequence: segment.sequence, text, fin }
+    }
+
+    /// `length` bytes of text stored before follow what was received, and are in order now; `fin`
+    /// says that the guest's stream ends behind them. To be called before
+    /// [`Connection::settle`] ends the batch that brought what was missing.
+    pub fn on_stored(&mut self, length: u32, fin: bool) {
+        let length = length.min(self.receive_window());
+        self.flags.ack_owed = true;
+        self.rcv_nxt = self.rcv_nxt.plus(length);
+        self.rcv_limit = self.rcv_limit.saturating_sub(length);
+        if fin && self.state.receives() {
+            self.take_fin();
+        }
+    }
+
+    /// A FIN is taken at the edge of a full window, too, and must not turn it inside out.
+    fn take_fin(&mut self) {
+        if !self.flags.fin_pending {
             self.rcv_nxt = self.rcv_nxt.plus(1);
             self.rcv_adv = self.rcv_adv.max(self.rcv_nxt);
             self.flags.fin_pending = true;

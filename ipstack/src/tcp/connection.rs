@@ -69,6 +69,9 @@ pub struct Limits {
     pub window_scale: u8,
     /// Bytes that may be received before more is promised.
     pub receive_window: u32,
+    /// Whether text beyond a gap can be stored, so that SACK is worth offering (RFC 2018). A
+    /// sender with SACK takes duplicate ACKs without blocks for nothing.
+    pub sack: bool,
 }
 
 /// One TCP connection with the guest. Plain data; deadlines are absolute.
@@ -131,6 +134,8 @@ pub(super) struct Flags {
     pub(super) mss_option: bool,
     /// The guest's SYN offered window scale, or ours does.
     pub(super) scaling: bool,
+    /// Both ends may send SACK blocks (RFC 2018 2); this end would, until the guest's SYN is known.
+    pub(super) sack: bool,
     /// The host's side is connected, so the SYN may be answered.
     pub(super) connected: bool,
     /// A SYN or SYN-ACK is to be sent.
@@ -189,7 +194,7 @@ impl Connection {
         let mss = limits.mss.max(MIN_MSS);
         Self {
             state,
-            flags: Flags::default(),
+            flags: Flags { sack: limits.sack, ..Flags::default() },
             timer: Timer::Off,
             deadline: now,
             snd_una: iss,
@@ -226,6 +231,7 @@ impl Connection {
         // Not even this one: who sends no options may not expect any, and RFC 9293 3.7.1 lets both
         // ends live with 536 bytes then.
         self.flags.mss_option |= syn.mss.is_some();
+        self.flags.sack &= syn.sack_permitted;
         match syn.window_scale {
             Some(shift) => {
                 self.snd_shift = shift.min(MAX_WINDOW_SCALE);
@@ -287,6 +293,12 @@ impl Connection {
         self.mss = self.mss.min(mss.max(MIN_MSS));
     }
 
+    /// Whether SACK was negotiated with the guest.
+    #[must_use]
+    pub const fn has_sack(&self) -> bool {
+        self.flags.sack && self.state.is_synchronized()
+    }
+
     /// Whether the host's side is known to be connected.
     #[must_use]
     pub const fn is_host_connected(&self) -> bool {
@@ -326,6 +338,12 @@ impl Connection {
     #[must_use]
     pub const fn sent_up_to(&self) -> SeqNumber {
         self.snd_max
+    }
+
+    /// The number of the next byte expected of the guest.
+    #[must_use]
+    pub const fn next_expected(&self) -> SeqNumber {
+        self.rcv_nxt
     }
 
     /// The number of the guest's SYN.

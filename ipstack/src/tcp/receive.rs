@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// The largest window that the header can say.
-    fn largest_window(&self) -> u32 {
+    pub(super) fn largest_window(&self) -> u32 {
         u32::from(u16::MAX) << self.window_shift()
     }
 

@@ -1,6 +1,7 @@
 //! A segment as the state machine sees it.
 
 use super::SeqNumber;
+use crate::wire::TcpOptions;
 use crate::wire::tcp::{TcpFlags, TcpSegment};
 
 /// A segment from the guest: what [`TcpSegment`] holds, without ports.
@@ -18,6 +19,8 @@ pub struct SegmentIn<'a> {
     pub mss: Option<u16>,
     /// Window scale option.
     pub window_scale: Option<u8>,
+    /// SACK-permitted option.
+    pub sack_permitted: bool,
     /// Text.
     pub payload: &'a [u8],
 }
@@ -27,19 +30,16 @@ impl<'a> SegmentIn<'a> {
     #[must_use]
     pub fn new(segment: &TcpSegment<'a>) -> Self {
         let flags = segment.flags();
-        let (mss, window_scale) = if flags.contains(TcpFlags::SYN) {
-            let options = segment.options();
-            (options.mss, options.window_scale)
-        } else {
-            (None, None)
-        };
+        let options =
+            if flags.contains(TcpFlags::SYN) { segment.options() } else { TcpOptions::NONE };
         Self {
             sequence: SeqNumber(segment.sequence()),
             acknowledgment: SeqNumber(segment.acknowledgment()),
             flags,
             window: segment.window(),
-            mss,
-            window_scale,
+            mss: options.mss,
+            window_scale: options.window_scale,
+            sack_permitted: options.sack_permitted,
             payload: segment.payload(),
         }
     }

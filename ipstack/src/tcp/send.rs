@@ -1,7 +1,7 @@
 //! What is to be sent next (RFC 9293 3.8, RFC 5681, RFC 6582).
 
 use super::timer::{TIME_WAIT, Timer};
-use super::{Connection, SegmentIn, SeqNumber, State};
+use super::{Connection, SackBlocks, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
 
@@ -20,6 +20,10 @@ pub struct SegmentOut {
     pub mss: Option<u16>,
     /// Window scale option.
     pub window_scale: Option<u8>,
+    /// SACK-permitted option.
+    pub sack_permitted: bool,
+    /// SACK option: the owner of what is stored beyond a gap fills it in.
+    pub sack: SackBlocks,
     /// It is a duplicate ACK that asks for missing text (RFC 5681 4.2).
     pub duplicate: bool,
 }
@@ -62,6 +66,8 @@ pub fn reset_reply(segment: &SegmentIn<'_>) -> Option<SegmentOut> {
         window: 0,
         mss: None,
         window_scale: None,
+        sack_permitted: false,
+        sack: SackBlocks::NONE,
         duplicate: false,
     })
 }
@@ -128,6 +134,8 @@ impl Connection {
             window: self.syn_window(),
             mss: self.flags.mss_option.then_some(self.offered_mss),
             window_scale: self.flags.scaling.then_some(self.rcv_shift),
+            sack_permitted: self.flags.sack,
+            sack: SackBlocks::NONE,
             duplicate: false,
         })
     }
@@ -371,6 +379,8 @@ impl Connection {
             window,
             mss: None,
             window_scale: None,
+            sack_permitted: false,
+            sack: SackBlocks::NONE,
             duplicate: false,
         }
     }

@@ -53,6 +53,7 @@ impl Core<'_> {
             match tcp.connection.poll_transmit(io.now) {
                 Transmit::Nothing => return self.leave(io, id, Visit::Done),
                 Transmit::Segment(segment) => {
+                    let segment = SegmentOut { sack: self.sack(id), ..segment };
                     *budget = budget.saturating_sub(TCP_PAYLOAD);
                     self.count_segment(&segment);
                     self.egress.send_segment(

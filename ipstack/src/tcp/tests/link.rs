@@ -1,11 +1,13 @@
 //! Two connections, each the other's guest, over a link that loses, doubles, delays and reorders,
-//! between hosts that take little: every byte arrives, once and in order, and both ends end.
+//! between hosts that take little, with pools that are too small for what comes out of order: every
+//! byte arrives, once and in order, and both ends end.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::pool::{BLOCK_LEN, Pool};
 
 /// Segments that the link may treat badly; those after are carried as they are, so that an
 /// exchange ends.
@@ -54,10 +56,14 @@ struct End {
     text: Vec<u8>,
     guest_end: bool,
     limits: Limits,
+    /// What came out of order, and the memory for it.
+    runs: Runs,
+    pool: Pool<'static>,
 }
 
 impl End {
-    fn new(outgoing: Vec<u8>, limits: Limits) -> Self {
+    fn new(outgoing: Vec<u8>, limits: Limits, blocks: usize) -> Self {
+        let memory = std::vec![0; blocks * BLOCK_LEN].leak();
         Self {
             connection: None,
             outgoing,
@@ -67,6 +73,8 @@ impl End {
             text: Vec::new(),
             guest_end: false,
             limits,
+            runs: Runs::EMPTY,
+            pool: Pool::new(memory),
         }
     }
 
@@ -98,20 +106,42 @@ impl End {
         let arrival = connection.on_segment(now, segment);
         assert!(!matches!(arrival.event, Event::Reset | Event::Refused | Event::Replaced));
         self.text.extend(arrival.data);
+        if let Some(beyond) = &arrival.beyond {
+            let stored = self.runs.store(&mut self.pool, beyond);
+            assert_eq!(stored.stored + stored.known + stored.refused, beyond.text.len());
+        }
         self.consumed += arrival.acked as usize;
         assert!(self.consumed <= self.written);
     }
 
     fn settles(&mut self, now: Instant, dice: &mut Dice, late: bool) {
+        if dice.one_in(20) {
+            self.runs.evict(&mut self.pool);
+        }
         let Some(connection) = &mut self.connection else { return };
         let short = !late && dice.one_in(4);
         let untaken = if short { dice.below(self.text.len() as u64 + 1) } else { 0 };
         let taken = self.text.len() - untaken as usize;
         self.incoming.extend(self.text.drain(..taken));
         self.text.clear();
-        if connection.state() != State::Closed {
-            self.guest_end |= connection.settle(now, untaken as u32);
+        if connection.state() == State::Closed {
+            return;
         }
+        if untaken == 0 {
+            let mut next = self.runs.take(&mut self.pool, connection.next_expected());
+            let after = connection.next_expected().plus(next.len() as u32);
+            let fin = self.runs.take_end(after);
+            if !next.is_empty() || fin {
+                connection.on_stored(next.len() as u32, fin);
+            }
+            while !next.is_empty() {
+                let bytes = self.pool.slices(&next).concat();
+                self.pool.advance(&mut next, bytes.len());
+                self.incoming.extend(bytes);
+            }
+        }
+        assert_eq!(self.runs.blocks(), self.pool.in_use(), "a block is leaked");
+        self.guest_end |= connection.settle(now, untaken as u32);
     }
 
     fn next_segment(&mut self, now: Instant) -> Option<(SegmentOut, Vec<u8>)> {
@@ -216,6 +246,7 @@ impl Exchange {
                 window: header.window,
                 mss: header.mss,
                 window_scale: header.window_scale,
+                sack_permitted: header.sack_permitted,
                 payload: &payload,
             };
             self.ends[usize::from(to_second)].takes(self.now, &segment);
@@ -237,8 +268,14 @@ impl Exchange {
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    (prop_oneof![28u16..100, 500u16..1500, Just(65_480)], 0u8..=14, 1000u32..200_000).prop_map(
-        |(mss, window_scale, receive_window)| Limits { mss, window_scale, receive_window },
+    let mss = prop_oneof![28u16..100, 500u16..1500, Just(65_480)];
+    (mss, 0u8..=14, 1000u32..200_000, any::<bool>()).prop_map(
+        |(mss, window_scale, receive_window, sack)| Limits {
+            mss,
+            window_scale,
+            receive_window,
+            sack,
+        },
     )
 }
 
@@ -253,10 +290,13 @@ proptest! {
     #[test]
     fn all_bytes_arrive_and_both_ends_end(
         streams in (stream(), stream()), limits in (limits(), limits()),
-        iss in any::<u32>(), seed in 1..u64::MAX,
+        iss in any::<u32>(), seed in 1..u64::MAX, blocks in (0..20usize, 0..20usize),
         faults in (prop_oneof![Just(0u64), 3..30u64], prop_oneof![Just(0u64), 3..30u64], prop_oneof![Just(0u64), 2..30u64]),
     ) {
-        let mut ends = [End::new(streams.0, limits.0), End::new(streams.1, limits.1)];
+        let mut ends = [
+            End::new(streams.0, limits.0, blocks.0),
+            End::new(streams.1, limits.1, blocks.1),
+        ];
         let now = Instant::from_millis(1);
         ends[0].connection = Some(Connection::open(now, SeqNumber(iss), &ends[0].limits));
         let faults = [faults.0, faults.1, faults.2];

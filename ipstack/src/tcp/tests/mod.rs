@@ -1,6 +1,6 @@
 //! TCP as written exchanges against virtual time, one file per behaviour.
 //!
-//! A segment is written `FLAGS SEQ[+LEN] [ack ACK] win WINDOW [mss MSS] [ws SHIFT]`, with flags of
+//! A segment is written `FLAGS SEQ[+LEN] [ack ACK] win WINDOW [mss MSS] [ws SHIFT] [sackok]`, with flags of
 //! `SFRPUA`, sequence numbers relative to the SYN of its sender and the window as it stands in the
 //! header. Text in either direction repeats [`PATTERN`], and each byte is checked.
 
@@ -16,6 +16,7 @@ mod loss;
 mod options;
 mod random;
 mod reset;
+mod runs;
 mod timers;
 mod window;
 mod wrap;
@@ -32,7 +33,7 @@ use crate::wire::tcp::TcpFlags;
 const PATTERN: u8 = 251;
 
 /// Limits of a connection over Ethernet, without window scale.
-const ETHERNET: Limits = Limits { mss: 1460, window_scale: 0, receive_window: 8000 };
+const ETHERNET: Limits = Limits { mss: 1460, window_scale: 0, receive_window: 8000, sack: false };
 
 /// A SYN of a guest without window scale, and the ACK that ends the handshake.
 const SYN: &str = "S 0 win 8000 mss 1000";
@@ -142,9 +143,14 @@ impl Lab {
             window: 0,
             mss: None,
             window_scale: None,
+            sack_permitted: false,
             payload,
         };
         while let Some(name) = words.next() {
+            if name == "sackok" {
+                segment.sack_permitted = true;
+                continue;
+            }
             let value: i64 = words.next().unwrap().parse().unwrap();
             match name {
                 "ack" => segment.acknowledgment = relative(self.iss, value),
@@ -252,7 +258,8 @@ impl Lab {
         }
         text += &format!(" win {}", header.window);
         text += &header.mss.map(|mss| format!(" mss {mss}")).unwrap_or_default();
-        text + &header.window_scale.map(|shift| format!(" ws {shift}")).unwrap_or_default()
+        text += &header.window_scale.map(|shift| format!(" ws {shift}")).unwrap_or_default();
+        text + if header.sack_permitted { " sackok" } else { "" }
     }
 
     /// Everything that goes out now.

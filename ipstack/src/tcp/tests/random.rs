@@ -74,6 +74,7 @@ impl Chaos {
             window,
             mss: Some(window),
             window_scale: None,
+            sack_permitted: false,
             payload: &payload,
         };
         let fresh = connection.state() == State::SynSent;
@@ -176,7 +177,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..80), kind in 0..3u8,
         irs: u32, iss: u32, window_scale in 0..15u8, receive_window in 0..200_000u32, mss: u16,
     ) {
-        let limits = Limits { mss, window_scale, receive_window };
+        let limits = Limits { mss, window_scale, receive_window, sack: false };
         let syn = if window_scale > 7 { "S 0 win 8000 mss 1000 ws 2" } else { SYN };
         let mut lab = Lab::asked_with_numbers(irs, iss, syn, &limits);
         match kind {

@@ -1,8 +1,10 @@
 //! The TCP state machine: any calls, in any order.
 
 use ipstack::checksum::ChecksumState;
+use ipstack::pool::Pool;
 use ipstack::tcp::{
-    Connection, Limits, SegmentIn, SeqNumber, Transmit, initial_sequence_number, reset_reply,
+    Beyond, Connection, Limits, Runs, SackBlocks, SegmentIn, SeqNumber, Transmit,
+    initial_sequence_number, reset_reply,
 };
 use ipstack::wire::TcpSegment;
 use slirpkit_nopanic::{any, any_bytes, hidden, keep};
@@ -28,14 +30,48 @@ fn any_segment() -> SegmentIn<'static> {
         window: any(),
         mss: any(),
         window_scale: any(),
+        sack_permitted: any(),
         payload: any_bytes(),
+    }
+}
+
+/// Text beyond a gap, in a pool that others use, too.
+pub(crate) fn runs() {
+    let mut memory = [0; 8192];
+    let mut pool = Pool::new(hidden(&mut memory[..]));
+    let mut runs = Runs::EMPTY;
+    while any() {
+        match any::<u8>() {
+            0 => {
+                let beyond = Beyond { sequence: any_sequence(), text: any_bytes(), fin: any() };
+                keep(runs.store(&mut pool, &beyond));
+            }
+            1 => {
+                let mut next = runs.take(&mut pool, any_sequence());
+                pool.release(&mut next);
+            }
+            2 => keep(runs.take_end(any_sequence())),
+            3 => keep(runs.evict(&mut pool)),
+            4 => keep(runs.release(&mut pool)),
+            _ => {
+                let sack = runs.sack();
+                keep((runs.is_empty(), runs.blocks(), sack));
+                for block in sack.iter() {
+                    keep(block);
+                }
+                let options = sack.to_options();
+                keep(SackBlocks::from_options(hidden(&mut options.clone())));
+            }
+        }
+        hidden(&mut pool);
+        hidden(&mut runs);
     }
 }
 
 pub(crate) fn connection() {
     let now = any_time();
     let iss = initial_sequence_number(now, [any(), any()], any(), any());
-    let limits = Limits { mss: any(), window_scale: any(), receive_window: any() };
+    let limits = Limits { mss: any(), window_scale: any(), receive_window: any(), sack: any() };
     let syn = any_segment();
     keep((syn.len(), syn.is_empty(), reset_reply(&syn)));
     let mut connection = if any() {
@@ -66,6 +102,7 @@ fn step(connection: &mut Connection) {
         11 => transmit(connection),
         12 => connection.forgive(now),
         13 => connection.host_refused_bytes(),
+        14 => connection.on_stored(any(), any()),
         _ => observe(connection),
     }
 }
@@ -91,6 +128,7 @@ fn observe(connection: &Connection) {
     keep((connection.is_host_connected(), connection.is_half_open()));
     keep((connection.is_done_with_host(), connection.is_window_limited()));
     keep((connection.sent_up_to(), connection.guest_isn()));
+    keep((connection.next_expected(), connection.has_sack()));
     keep((connection.is_receive_limited(), connection.stays_receive_limited()));
     keep((connection.receive_window(), connection.owes_window_update()));
     keep((connection.deadline(), connection.awaits_guest()));
