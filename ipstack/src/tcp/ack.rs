@@ -73,11 +73,15 @@ impl Connection {
         }
     }
 
-    /// Window of the guest, from the newest segment; of two with equal numbers the later counts.
+    /// Window of the guest, from the newest segment; of two with equal numbers the later counts. One
+    /// that acknowledges more than any before is newer, though it may be text sent again: were its
+    /// window left out, the one before would seem to lie beyond the new `snd_una`, and its edge
+    /// where the guest has no room.
     pub(super) fn update_window(&mut self, segment: &SegmentIn<'_>, window: u32) {
         let (seq, ack) = (segment.sequence, segment.acknowledgment);
-        let newer =
-            seq.is_after(self.snd_wl1) || (seq == self.snd_wl1 && !ack.is_before(self.snd_wl2));
+        let newer = ack.is_after(self.snd_wl2)
+            || seq.is_after(self.snd_wl1)
+            || (seq == self.snd_wl1 && ack == self.snd_wl2);
         if !newer || ack.is_before(self.snd_una) {
             return;
         }

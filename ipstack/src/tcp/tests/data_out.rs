@@ -81,6 +81,21 @@ fn an_old_ack_moves_no_window() {
     lab.expect(&["PA 1001+1000 ack 11 win 7990"]);
 }
 
+/// The guest's text sent again has an old number, a new ACK and a new window.
+#[test]
+fn text_sent_again_that_acknowledges_more_moves_the_window() {
+    let mut lab = Lab::ethernet();
+    lab.exchange("A 1+10 ack 1 win 8000", &["A 1 ack 11 win 7990"]);
+    lab.exchange("A 11+10 ack 1 win 8000", &["A 1 ack 21 win 7980"]);
+    lab.host_writes(1000);
+    lab.expect(&["PA 1+1000 ack 21 win 7980"]);
+    assert_eq!(lab.guest("A 1+10 ack 1001 win 0").1, Fate::Unacceptable);
+    lab.expect(&["A 1001 ack 21 win 7980"]);
+    lab.exchange("A 11+11 ack 1001 win 0", &["A 1001 ack 22 win 7979"]);
+    lab.host_writes(1000);
+    lab.expect(&[]);
+}
+
 #[test]
 fn no_text_goes_out_before_the_handshake_is_done() {
     let mut lab = Lab::asked(SYN, &ETHERNET);
