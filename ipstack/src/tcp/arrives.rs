@@ -37,7 +37,8 @@ pub enum Event {
     Refused,
     /// The guest reset the connection.
     Reset,
-    /// The guest acknowledged a FIN and has sent its own: the end, or TIME-WAIT.
+    /// The guest acknowledged a FIN and has sent its own: the end, or TIME-WAIT. Or it has forgotten
+    /// a connection that both have ended.
     Closed,
     /// The segment is a SYN that begins a new connection in place of this one, which is over or was
     /// never finished: drop this one and treat the segment as new.
@@ -274,14 +275,20 @@ impl Connection {
         self.snd_max != self.snd_una && segment.acknowledgment == self.snd_max
     }
 
-    /// RFC 5961 3.2: only a reset at exactly the expected number is believed.
+    /// RFC 9293 3.10.7.4 second check. RFC 5961 3.2: only a reset at exactly the expected number is
+    /// believed.
     fn on_reset<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         if segment.sequence != self.rcv_nxt {
             return self.challenge(now);
         }
-        let refused = self.is_half_open() && self.flags.active;
+        let event = match self.state {
+            State::SynReceived if self.flags.active => Event::Refused,
+            // Both have ended, and each has all of the other's: there is nothing left to break.
+            State::Closing | State::LastAck | State::TimeWait => Event::Closed,
+            _ => Event::Reset,
+        };
         self.close();
-        Arrival::new(if refused { Event::Refused } else { Event::Reset }, Fate::Taken)
+        Arrival::new(event, Fate::Taken)
     }
 
     pub(super) fn challenge<'a>(&mut self, now: Instant) -> Arrival<'a> {
