@@ -34,6 +34,7 @@ struct Syn {
     number: u32,
     mss: Option<u16>,
     shift: Option<u8>,
+    sack: bool,
 }
 
 /// One connection between guest and NAT.
@@ -77,7 +78,8 @@ fn later(a: u32, b: u32) -> u32 {
 impl Syn {
     fn of(segment: &Tcp) -> Self {
         let shift = segment.window_scale().map(|shift| shift.min(MAX_SHIFT));
-        Self { number: segment.seq, mss: segment.mss(), shift }
+        let sack = segment.option(4).is_some();
+        Self { number: segment.seq, mss: segment.mss(), shift, sack }
     }
 }
 
@@ -89,21 +91,21 @@ impl Watch {
     }
 
     /// The NAT is about to take this segment of the guest.
-    pub fn from_guest(&mut self, segment: &Tcp) {
-        self.connections.entry((segment.src, segment.dst)).or_default().from_guest(segment);
+    pub fn on_guest_segment(&mut self, segment: &Tcp) {
+        self.connections.entry((segment.src, segment.dst)).or_default().on_guest_segment(segment);
     }
 
     /// The NAT has made this segment for the guest.
     ///
     /// # Panics
     /// If it must not.
-    pub fn to_guest(&mut self, segment: &Tcp) {
+    pub fn on_nat_segment(&mut self, segment: &Tcp) {
         if segment.has(RST) {
             return;
         }
         let link_mss = self.link_mss;
         let connection = self.connections.entry((segment.dst, segment.src)).or_default();
-        connection.to_guest(segment, link_mss);
+        connection.on_nat_segment(segment, link_mss);
     }
 
     /// How many bytes of text the guest has been acknowledged on the present connection between
@@ -128,7 +130,7 @@ impl Watch {
 }
 
 impl Connection {
-    fn from_guest(&mut self, segment: &Tcp) {
+    fn on_guest_segment(&mut self, segment: &Tcp) {
         if segment.has(RST) {
             return;
         }
@@ -148,7 +150,7 @@ impl Connection {
         }
     }
 
-    fn to_guest(&mut self, segment: &Tcp, link_mss: u16) {
+    fn on_nat_segment(&mut self, segment: &Tcp, link_mss: u16) {
         if segment.has(SYN) {
             return self.on_nat_syn(segment);
         }
@@ -157,6 +159,7 @@ impl Connection {
             nat.meet(self.guest_syns.last().copied(), segment);
         }
         nat.check_acknowledgment(segment);
+        nat.check_blocks(segment);
         nat.check_text(segment, link_mss);
     }
 
@@ -175,7 +178,8 @@ impl Connection {
             guest_edge: sent,
         });
         if segment.has(ACK) {
-            let asked = self.guest_syns.iter().find(|syn| syn.number.wrapping_add(1) == segment.ack);
+            let asked =
+                self.guest_syns.iter().find(|syn| syn.number.wrapping_add(1) == segment.ack);
             let asked = asked.unwrap_or_else(|| panic!("no SYN of the guest's: {segment:?}"));
             assert!(syn.shift.is_none() || asked.shift.is_some(), "a window scale sent unasked");
             nat.meet(Some(*asked), segment);
@@ -219,6 +223,20 @@ impl Nat {
         self.edge = later(self.edge, edge);
     }
 
+    /// Blocks of text beyond a gap (RFC 2018 3), which the guest must have permitted and sent.
+    fn check_blocks(&self, segment: &Tcp) {
+        let Some(blocks) = segment.option(5) else { return };
+        assert!(self.guest.is_some_and(|syn| syn.sack), "SACK unasked: {segment:?}");
+        assert!(!blocks.is_empty() && blocks.len().is_multiple_of(8), "SACK: {segment:?}");
+        for block in blocks.chunks(8) {
+            let [left, right] = [0, 4].map(|at| {
+                u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])
+            });
+            let sent = is_after(right, left) && !is_after(right, self.guest_sent);
+            assert!(is_after(left, segment.ack) && sent, "{left}..{right}: {segment:?}");
+        }
+    }
+
     fn check_text(&mut self, segment: &Tcp, link_mss: u16) {
         let length = segment.data.len();
         let asked = self.guest.and_then(|syn| syn.mss).unwrap_or(DEFAULT_MSS);
@@ -232,7 +250,7 @@ impl Nat {
         let text_end = segment.seq.wrapping_add(length as u32);
         // A closed window is probed with one byte (RFC 9293 3.8.6.1).
         let limit = self.guest_edge.wrapping_add(1);
-        assert!(!is_after(text_end, limit), "beyond the window at {limit}: {segment:?} {self:?}");
+        assert!(!is_after(text_end, limit), "beyond the window at {limit}: {segment:?}");
         if let Some(end) = self.end {
             assert!(!is_after(segment.seq_end(), end), "beyond the end at {end}: {segment:?}");
             assert!(!segment.has(FIN) || segment.seq_end() == end, "another end: {segment:?}");
@@ -265,21 +283,21 @@ mod tests {
     /// A connection that stands: the guest is at 101 and the NAT at 501, with windows of 1,000.
     fn established() -> Watch {
         let mut watch = Watch::new(1500);
-        watch.from_guest(&from_guest(SYN, 100, 0, 1000, 0));
-        watch.to_guest(&segment(SYN | ACK, 500, 101, 1000, 0));
-        watch.from_guest(&from_guest(ACK, 101, 501, 1000, 0));
+        watch.on_guest_segment(&from_guest(SYN, 100, 0, 1000, 0));
+        watch.on_nat_segment(&segment(SYN | ACK, 500, 101, 1000, 0));
+        watch.on_guest_segment(&from_guest(ACK, 101, 501, 1000, 0));
         watch
     }
 
     #[test]
     fn what_is_right_passes_and_is_measured() {
         let mut watch = established();
-        watch.from_guest(&from_guest(ACK, 101, 501, 1000, 300));
-        watch.to_guest(&segment(ACK, 501, 401, 700, 536));
-        watch.to_guest(&segment(FIN | ACK, 1037, 401, 700, 464));
-        watch.to_guest(&segment(FIN | ACK, 1037, 401, 700, 464));
-        watch.from_guest(&from_guest(FIN | ACK, 401, 501, 1000, 0));
-        watch.to_guest(&segment(ACK, 1502, 402, 699, 0));
+        watch.on_guest_segment(&from_guest(ACK, 101, 501, 1000, 300));
+        watch.on_nat_segment(&segment(ACK, 501, 401, 700, 536));
+        watch.on_nat_segment(&segment(FIN | ACK, 1037, 401, 700, 464));
+        watch.on_nat_segment(&segment(FIN | ACK, 1037, 401, 700, 464));
+        watch.on_guest_segment(&from_guest(FIN | ACK, 401, 501, 1000, 0));
+        watch.on_nat_segment(&segment(ACK, 1502, 402, 699, 0));
         assert_eq!(watch.acknowledged(GUEST, SERVER), 300);
         assert_eq!(watch.sent(GUEST, SERVER), 1000);
     }
@@ -287,40 +305,40 @@ mod tests {
     #[test]
     #[should_panic(expected = "an ACK of the future")]
     fn an_ack_of_what_was_never_sent_is_noticed() {
-        established().to_guest(&segment(ACK, 501, 102, 1000, 0));
+        established().on_nat_segment(&segment(ACK, 501, 102, 1000, 0));
     }
 
     #[test]
     #[should_panic(expected = "1 bytes are lost")]
     fn a_right_edge_that_moves_back_is_noticed() {
-        established().to_guest(&segment(ACK, 501, 101, 999, 0));
+        established().on_nat_segment(&segment(ACK, 501, 101, 999, 0));
     }
 
     #[test]
     #[should_panic(expected = "beyond the window at 1502")]
     fn text_beyond_the_window_is_noticed() {
         let mut watch = established();
-        watch.to_guest(&segment(ACK, 501, 101, 1000, 536));
-        watch.to_guest(&segment(ACK, 1037, 101, 1000, 466));
+        watch.on_nat_segment(&segment(ACK, 501, 101, 1000, 536));
+        watch.on_nat_segment(&segment(ACK, 1037, 101, 1000, 466));
     }
 
     #[test]
     #[should_panic(expected = "with an MSS of 536")]
     fn text_beyond_the_segment_size_is_noticed() {
-        established().to_guest(&segment(ACK, 501, 101, 1000, 537));
+        established().on_nat_segment(&segment(ACK, 501, 101, 1000, 537));
     }
 
     #[test]
     #[should_panic(expected = "a gap before")]
     fn a_gap_is_noticed() {
-        established().to_guest(&segment(ACK, 502, 101, 1000, 10));
+        established().on_nat_segment(&segment(ACK, 502, 101, 1000, 10));
     }
 
     #[test]
     #[should_panic(expected = "beyond the end")]
     fn text_behind_a_fin_is_noticed() {
         let mut watch = established();
-        watch.to_guest(&segment(FIN | ACK, 501, 101, 1000, 10));
-        watch.to_guest(&segment(ACK, 511, 101, 1000, 2));
+        watch.on_nat_segment(&segment(FIN | ACK, 501, 101, 1000, 10));
+        watch.on_nat_segment(&segment(ACK, 511, 101, 1000, 2));
     }
 }

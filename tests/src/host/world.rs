@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use slirp_nat::HostEvent;
 use slirp_nat::host::{
-    Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, ForwardId, HostError, Ready,
-    Token,
+    Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, ForwardId, HostError,
+    Ready, Token,
 };
 
 use super::socket::{

@@ -187,7 +187,9 @@ impl Flow {
             self.token = lab.world().find_stream_to(self.remote);
             self.accepts_at = now + self.plan.answers_after;
         }
-        let Some(token) = self.token.filter(|token| lab.world().is_accepted(*token)) else { return };
+        let Some(token) = self.token.filter(|token| lab.world().is_accepted(*token)) else {
+            return;
+        };
         if lab.world().is_connecting(token) {
             if now >= self.accepts_at && lab.world().state(token) == State::Open {
                 lab.world().complete(token, Ok(()));

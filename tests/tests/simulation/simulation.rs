@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use ipstack::Instant;
+use ipstack::pool::{BLOCK_DATA_LEN, BLOCK_LEN};
 use slirp_nat::DropReason;
 use slirpkit_tests::packet::Packet;
 use slirpkit_tests::{Lab, Watch};
@@ -22,9 +23,6 @@ const TIME_WAIT: Duration = Duration::from_secs(30);
 /// And of connections whose guest is gone: keep-alives after two hours, nine of them, and before
 /// that the retransmissions of what was on its way.
 const SILENCE: Duration = Duration::from_secs(3 * 3600);
-
-/// Bytes of a block of the parking pool, and how many of them it parks.
-const BLOCK: (usize, u64) = (2048, 2044);
 
 /// What a simulation came to.
 #[derive(Debug)]
@@ -125,7 +123,7 @@ impl Simulation {
     fn deliver(&mut self, Sent { frame, intact, .. }: Sent) {
         self.lab.input(&frame);
         if intact && let Some(segment) = Packet::parse(frame).tcp() {
-            self.watch.from_guest(segment);
+            self.watch.on_guest_segment(segment);
         }
         self.lab.settle();
         self.carry_to_guest();
@@ -137,7 +135,7 @@ impl Simulation {
             let now = self.now();
             let packets = self.lab.take();
             for packet in &packets {
-                packet.tcp().inspect(|segment| self.watch.to_guest(segment));
+                packet.tcp().inspect(|segment| self.watch.on_nat_segment(segment));
                 self.network.carry(now, Way::ToGuest, packet.bytes.clone());
             }
             let Some(queue) = self.plan.queue else { return };
@@ -160,7 +158,7 @@ impl Simulation {
             assert!(sent <= given, "{sent} bytes sent of {given}: {flow:?}");
             parked += u64::from(self.watch.acknowledged(local, remote)).saturating_sub(taken);
         }
-        let pool = (self.plan.pool / BLOCK.0) as u64 * BLOCK.1;
+        let pool = (self.plan.pool / BLOCK_LEN * BLOCK_DATA_LEN) as u64;
         assert!(parked <= pool, "{parked} bytes are acknowledged, and nobody has them");
     }
 

@@ -4,8 +4,8 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 
 use slirp_nat::host::{
-    Accepted, Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, FlowId, ForwardId,
-    HostError, Peek, Token,
+    Accepted, Capabilities, Connected, DatagramError, DatagramKind, DatagramMeta, FlowId,
+    ForwardId, HostError, Peek, Token,
 };
 use slirp_nat::{PushHost, Received};
 
