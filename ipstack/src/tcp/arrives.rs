@@ -1,6 +1,6 @@
 //! SEGMENT ARRIVES (RFC 9293 3.10.7), with the mitigations of RFC 5961.
 
-use super::{Beyond, Connection, SegmentIn, SeqNumber, State};
+use super::{Beyond, Connection, Scoreboard, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
 
@@ -77,12 +77,18 @@ impl<'a> Arrival<'a> {
 
 impl Connection {
     /// Takes a segment of this connection. Segments of one batch follow each other without
-    /// [`Connection::settle`] between them.
-    pub fn on_segment<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+    /// [`Connection::settle`] between them. What its SACK option says is written to the `board`, if
+    /// there is one.
+    pub fn on_segment<'a>(
+        &mut self,
+        now: Instant,
+        segment: &SegmentIn<'a>,
+        board: Option<&mut Scoreboard>,
+    ) -> Arrival<'a> {
         let arrival = match self.state {
             State::Closed => return Arrival::new(Event::None, Fate::Flags),
             State::SynSent => self.arrives_in_syn_sent(now, segment),
-            _ => self.arrives_otherwise(now, segment),
+            _ => self.arrives_otherwise(now, segment, board),
         };
         if self.state != State::Closed {
             self.rearm(now, arrival.acked > 0 || arrival.event == Event::Established);
@@ -128,7 +134,7 @@ impl Connection {
         self.take_syn_options(segment);
         self.snd_wnd = u32::from(segment.window);
         self.max_snd_wnd = self.snd_wnd;
-        (self.snd_wl1, self.snd_wl2) = (segment.sequence, self.snd_una);
+        self.snd_wl1 = segment.sequence;
         if !acknowledges {
             // Simultaneous open (RFC 9293 3.5, figure 8).
             self.state = State::SynReceived;
@@ -141,7 +147,12 @@ impl Connection {
     }
 
     /// RFC 9293 3.10.7.4: SYN-RECEIVED and the synchronized states.
-    fn arrives_otherwise<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+    fn arrives_otherwise<'a>(
+        &mut self,
+        now: Instant,
+        segment: &SegmentIn<'a>,
+        board: Option<&mut Scoreboard>,
+    ) -> Arrival<'a> {
         if let Some(arrival) = self.check_new_syn(segment) {
             return arrival;
         }
@@ -166,7 +177,7 @@ impl Connection {
             self.establish(now, segment.acknowledgment);
             event = Event::Established;
         }
-        let mut arrival = self.on_ack(now, segment);
+        let mut arrival = self.on_ack(now, segment, board);
         if event == Event::Established {
             arrival.event = event;
         }
@@ -240,7 +251,7 @@ impl Connection {
         if self.state == State::SynReceived {
             if self.ends_simultaneous_open(segment) {
                 self.establish(now, segment.acknowledgment);
-                self.update_window(segment, u32::from(segment.window));
+                self.update_window(segment, u32::from(segment.window), false);
                 self.flags.ack_owed = true;
                 return Arrival::new(Event::Established, Fate::Taken);
             }

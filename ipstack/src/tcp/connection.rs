@@ -89,7 +89,6 @@ pub struct Connection {
     pub(super) snd_max: SeqNumber,
     pub(super) snd_wnd: u32,
     pub(super) snd_wl1: SeqNumber,
-    pub(super) snd_wl2: SeqNumber,
     /// The largest window the guest has offered (RFC 9293 3.8.6.2.1, Max(SND.WND)).
     pub(super) max_snd_wnd: u32,
 
@@ -101,6 +100,8 @@ pub struct Connection {
     pub(super) rcv_limit_max: u32,
 
     pub(super) congestion: Congestion,
+    /// Bytes between `snd_una` and `snd_nxt` that are not on their way any more.
+    pub(super) out_of_pipe: u32,
     pub(super) rtt: RttEstimator,
     /// The segment being timed: acknowledging this number ends the measurement.
     pub(super) rtt_seq: SeqNumber,
@@ -154,6 +155,8 @@ pub(super) struct Flags {
     pub(super) fin_pending: bool,
     /// The first unacknowledged segment is to be sent again, out of turn.
     pub(super) retransmit: bool,
+    /// What was asked for last lies between what the guest holds.
+    pub(super) fills_hole: bool,
     /// The next transmission is a zero-window probe.
     pub(super) probe: bool,
     pub(super) keep_alive: bool,
@@ -202,7 +205,7 @@ impl Connection {
             snd_max: iss,
             snd_wnd: 0,
             snd_wl1: SeqNumber(0),
-            snd_wl2: iss,
+            out_of_pipe: 0,
             max_snd_wnd: 0,
             rcv_nxt: SeqNumber(0),
             rcv_adv: SeqNumber(0),
@@ -291,6 +294,12 @@ impl Connection {
     /// Lowers the largest segment, as a router between asks by ICMP; never below [`MIN_MSS`].
     pub fn limit_mss(&mut self, mss: u16) {
         self.mss = self.mss.min(mss.max(MIN_MSS));
+    }
+
+    /// Whether a loss is being repaired, so that a scoreboard is still of use.
+    #[must_use]
+    pub const fn is_recovering(&self) -> bool {
+        self.congestion.is_recovering()
     }
 
     /// Whether SACK was negotiated with the guest.

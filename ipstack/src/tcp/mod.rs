@@ -18,6 +18,18 @@
 //! | [`Connection::deadline`] has come | [`Connection::on_timer`] | |
 //! | after each of these | [`Connection::poll_transmit`] until it answers [`Transmit::Nothing`] | |
 //!
+//! # Loss
+//!
+//! What the guest sends beyond a gap may be kept in [`Runs`], and [`Runs::sack`] tells the guest of
+//! it. What the guest tells goes to a [`Scoreboard`], by which the connection sends again what is
+//! missing and nothing else (RFC 6675); without one it goes by duplicate and partial ACKs (RFC 6582).
+//! Both are apart from the connection, since few connections need them at a time.
+//!
+//! A retransmission that gets lost, too, is found by what was sent after it and has arrived. After a
+//! timeout what the guest is known to hold is passed over; the second in a row believes nothing. A
+//! backed-off timeout stands until something sent once is measured (RFC 6298 5, Karn), which a SACK
+//! block allows before the gap is filled.
+//!
 //! # Timers
 //!
 //! | wait for | first | then | gives up after |
@@ -54,6 +66,7 @@ mod receive;
 mod rtt;
 mod runs;
 mod sack;
+mod scoreboard;
 mod segment;
 mod send;
 mod seq;
@@ -67,6 +80,7 @@ pub use connection::{Connection, Limits, MIN_MSS, State};
 pub use isn::initial_sequence_number;
 pub use runs::{Beyond, MAX_RUNS, Runs, Stored};
 pub use sack::{MAX_SACK_BLOCKS, SackBlocks};
+pub use scoreboard::Scoreboard;
 pub use segment::SegmentIn;
 pub use send::{SegmentOut, Transmit, reset_reply};
 pub use seq::SeqNumber;

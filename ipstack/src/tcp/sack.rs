@@ -24,6 +24,12 @@ impl SackBlocks {
         options.sack.iter().map(|(start, end)| (SeqNumber(*start), SeqNumber(*end))).collect()
     }
 
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
     /// The blocks.
     pub fn iter(&self) -> impl Iterator<Item = (SeqNumber, SeqNumber)> + '_ {
         self.blocks.iter().flatten().copied()

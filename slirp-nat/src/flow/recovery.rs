@@ -1,7 +1,7 @@
 //! What flows keep while something of their streams is missing: a side table, since few flows do.
 
 use ipstack::pool::Pool;
-use ipstack::tcp::Runs;
+use ipstack::tcp::{Runs, Scoreboard};
 use managed::ManagedSlice;
 
 use crate::host::FlowId;
@@ -17,11 +17,14 @@ pub struct Recovery {
     next: RecoveryIndex,
     /// Text of the guest beyond a gap.
     runs: Runs,
+    /// What the guest holds beyond a gap.
+    board: Scoreboard,
 }
 
 impl Recovery {
     /// An unused entry.
-    pub const EMPTY: Self = Self { owner: None, next: 0, runs: Runs::EMPTY };
+    pub const EMPTY: Self =
+        Self { owner: None, next: 0, runs: Runs::EMPTY, board: Scoreboard::EMPTY };
 }
 
 /// All of them. A flow knows the place of its entry, and finds there whether it is still its own:
@@ -57,6 +60,12 @@ impl<'a> Recoveries<'a> {
     pub(crate) fn runs(&self, index: RecoveryIndex, owner: FlowId) -> Option<&Runs> {
         let entry = self.entries.get(usize::from(index.checked_sub(1)?))?;
         Some(&entry.runs).filter(|_| entry.owner == Some(owner))
+    }
+
+    /// What is known of the guest's end of `owner`, if it still has its entry.
+    pub(crate) fn board(&mut self, index: RecoveryIndex, owner: FlowId) -> Option<&mut Scoreboard> {
+        let entry = at(&mut self.entries, index).filter(|entry| entry.owner == Some(owner))?;
+        Some(&mut entry.board)
     }
 
     /// Changes what `owner` has beyond a gap.
@@ -95,8 +104,7 @@ impl<'a> Recoveries<'a> {
         let lost = self.release(index, pool);
         let entry = at(&mut self.entries, index)?;
         self.free = entry.next;
-        entry.next = 0;
-        entry.owner = Some(owner);
+        *entry = Recovery { owner: Some(owner), ..Recovery::EMPTY };
         Some((index, lost))
     }
 

@@ -203,11 +203,14 @@ impl Core<'_> {
         text: &mut Vec<&'f [u8], BATCH>,
     ) -> u32 {
         let Pending { id, segment } = pending;
-        let Some(tcp) = self.tcp(*id) else {
+        if !segment.sack.is_empty() && self.tcp(*id).is_some_and(|tcp| tcp.connection.has_sack()) {
+            self.recovery_of(*id);
+        }
+        let Some((tcp, board)) = self.tcp_and_board(*id) else {
             self.stats.drop(DropReason::TcpNoFlow);
             return 0;
         };
-        let arrival = tcp.connection.on_segment(io.now, segment);
+        let arrival = tcp.connection.on_segment(io.now, segment, board);
         self.stats.counters.tcp_segments_in += 1;
         self.count_fate(arrival.fate);
         self.stats.counters.tcp_fast_retransmits += u64::from(arrival.fast_retransmit);
@@ -274,9 +277,12 @@ impl Core<'_> {
         if acked > 0 {
             io.host.consume(token, acked as usize);
         }
-        let waits_for_more = tcp.recovery != 0;
+        let recovers = tcp.recovery != 0;
         let Ok(untaken) = self.hand_on(io, id, text) else { return };
-        let stored = if waits_for_more && untaken == 0 { self.take_stored(id) } else { 0 };
+        let stored = if recovers && untaken == 0 { self.take_stored(id) } else { 0 };
+        if recovers {
+            self.end_recovery(id);
+        }
         let Some(tcp) = self.tcp(id) else { return };
         if tcp.connection.settle(io.now, untaken) {
             tcp.shutdown_owed = true;

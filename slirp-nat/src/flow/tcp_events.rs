@@ -133,13 +133,13 @@ impl Core<'_> {
         id: FlowId,
     ) {
         let blocked = self.blocked;
-        let Some(tcp) = self.tcp(id) else { return };
+        let Some((tcp, board)) = self.tcp_and_board(id) else { return };
         let connection = &mut tcp.connection;
         if blocked && connection.awaits_guest() {
             return connection.postpone(io.now);
         }
         let late = connection.deadline().is_some_and(|at| io.now.since(at) > CLOCK_JUMP);
-        match connection.on_timer(io.now) {
+        match connection.on_timer(io.now, board) {
             TimerOutcome::Early => {}
             TimerOutcome::GiveUp if late => connection.forgive(io.now),
             TimerOutcome::GiveUp if connection.is_host_connected() => self.abort_tcp(io, id),

@@ -2,7 +2,7 @@
 //! kept in the pool. What was acknowledged stays there; what lies beyond a gap is only borrowing.
 
 use ipstack::pool::BLOCK_DATA_LEN;
-use ipstack::tcp::{Beyond, SackBlocks, Stored};
+use ipstack::tcp::{Beyond, SackBlocks, Scoreboard, Stored};
 
 use super::recovery::RecoveryIndex;
 use super::{Body, TcpFlow};
@@ -63,7 +63,7 @@ impl Core<'_> {
     }
 
     /// The flow's entry in the table of recoveries, made if there is none.
-    fn recovery_of(&mut self, id: FlowId) -> Option<RecoveryIndex> {
+    pub(super) fn recovery_of(&mut self, id: FlowId) -> Option<RecoveryIndex> {
         let index = self.tcp(id)?.recovery;
         if self.recoveries.runs(index, id).is_some() {
             return Some(index);
@@ -91,13 +91,37 @@ impl Core<'_> {
             }
             self.stats.counters.tcp_bytes_in += u64::from(length);
             pool.join(parked, &mut next);
-            (length, fin || runs.is_empty())
+            if fin {
+                // Nothing comes behind the end.
+                runs.release(pool);
+            }
+            length
         });
-        let (length, done) = taken.unwrap_or((0, true));
-        if done {
+        taken.unwrap_or(0)
+    }
+
+    /// A flow, and what is known of the guest's end of it, if that is kept.
+    pub(super) fn tcp_and_board(
+        &mut self,
+        id: FlowId,
+    ) -> Option<(&mut TcpFlow, Option<&mut Scoreboard>)> {
+        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
+            return None;
+        };
+        let board = self.recoveries.board(tcp.recovery, id);
+        Some((tcp, board))
+    }
+
+    /// Gives the flow's entry back if nothing is missing any more, either way.
+    pub(super) fn end_recovery(&mut self, id: FlowId) {
+        let Some((tcp, board)) = self.tcp_and_board(id) else { return };
+        let repairs = tcp.connection.is_recovering();
+        let index = tcp.recovery;
+        let knows = board.is_some_and(|board| repairs || !board.is_empty());
+        let stores = self.recoveries.runs(index, id).is_some_and(|runs| !runs.is_empty());
+        if !knows && !stores {
             self.forget_recovery(id);
         }
-        length
     }
 
     /// The flow is in want of nothing any more.

@@ -10,8 +10,7 @@ use crate::prelude::*;
 /// A connection of a guest that permits SACK; returns the SYN-ACK, too.
 fn connect_with_sack(lab: &mut Lab, port: u16, remote: SocketAddrV4) -> (TcpGuest, Tcp) {
     let mut guest = TcpGuest::new(port, remote);
-    let syn = guest.syn(Some(1460)).options(&[1, 1, 4, 2]);
-    let answer = guest.open_by(lab, &syn);
+    let answer = guest.open_with_sack(lab);
     (guest, answer)
 }
 

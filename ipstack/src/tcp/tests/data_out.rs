@@ -128,7 +128,7 @@ fn bytes_lost_by_the_host_reset_the_guest() {
         lab.host_writes(1000);
         lab.expect(&["PA 1+1000 ack 1 win 8000"]);
         lab.timeout(TimerOutcome::Retransmit);
-        let asked = lab.connection.poll_transmit(lab.now);
+        let asked = lab.connection.poll_transmit(lab.now, None);
         assert_eq!(asked, Transmit::Data { offset: 0, limit: 1000 });
         if end {
             lab.connection.host_ended();

@@ -59,6 +59,8 @@ struct End {
     /// What came out of order, and the memory for it.
     runs: Runs,
     pool: Pool<'static>,
+    /// What the other end has of what came out of order there.
+    board: Scoreboard,
 }
 
 impl End {
@@ -75,6 +77,7 @@ impl End {
             limits,
             runs: Runs::EMPTY,
             pool: Pool::new(memory),
+            board: Scoreboard::EMPTY,
         }
     }
 
@@ -103,7 +106,8 @@ impl End {
         if connection.state() == State::Closed {
             return;
         }
-        let arrival = connection.on_segment(now, segment);
+        let board = connection.has_sack().then_some(&mut self.board);
+        let arrival = connection.on_segment(now, segment, board);
         assert!(!matches!(arrival.event, Event::Reset | Event::Refused | Event::Replaced));
         self.text.extend(arrival.data);
         if let Some(beyond) = &arrival.beyond {
@@ -147,9 +151,13 @@ impl End {
     fn next_segment(&mut self, now: Instant) -> Option<(SegmentOut, Vec<u8>)> {
         let connection = self.connection.as_mut()?;
         loop {
-            match connection.poll_transmit(now) {
+            let has_sack = connection.has_sack();
+            match connection.poll_transmit(now, Some(&self.board).filter(|_| has_sack)) {
                 Transmit::Nothing => return None,
-                Transmit::Segment(header) => return Some((header, Vec::new())),
+                Transmit::Segment(header) => {
+                    let sack = if has_sack { self.runs.sack() } else { SackBlocks::NONE };
+                    return Some((SegmentOut { sack, ..header }, Vec::new()));
+                }
                 Transmit::Data { offset, limit } => {
                     let from = self.consumed + offset as usize;
                     let available = &self.outgoing[from..self.written];
@@ -163,7 +171,9 @@ impl End {
                         let payload = available[..most.min(available.len())].to_vec();
                         let drained = payload.len() == available.len();
                         let length = payload.len() as u32;
-                        let header = connection.data_sent(now, length, drained, drained && over);
+                        let board = Some(&mut self.board).filter(|_| has_sack);
+                        let end = drained && over;
+                        let header = connection.data_sent(now, length, drained, end, board);
                         return Some((header, payload));
                     }
                 }
@@ -247,6 +257,7 @@ impl Exchange {
                 mss: header.mss,
                 window_scale: header.window_scale,
                 sack_permitted: header.sack_permitted,
+                sack: header.sack,
                 payload: &payload,
             };
             self.ends[usize::from(to_second)].takes(self.now, &segment);
@@ -259,7 +270,8 @@ impl Exchange {
                 // TIME-WAIT lasts until the other end is over, too, however often the last ACK is
                 // lost.
                 if connection.state() != State::TimeWait {
-                    let outcome = connection.on_timer(self.now);
+                    let board = connection.has_sack().then_some(&mut end.board);
+                    let outcome = connection.on_timer(self.now, board);
                     assert!(outcome != TimerOutcome::GiveUp, "{connection:?}");
                 }
             }

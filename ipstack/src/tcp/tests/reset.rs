@@ -206,5 +206,5 @@ fn nothing_happens_in_closed() {
     lab.host_writes(10);
     lab.connection.host_failed();
     lab.expect(&[]);
-    assert_eq!(lab.connection.on_timer(lab.now), TimerOutcome::Early);
+    assert_eq!(lab.connection.on_timer(lab.now, None), TimerOutcome::Early);
 }

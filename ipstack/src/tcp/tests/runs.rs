@@ -218,7 +218,7 @@ fn text_beyond_a_gap_is_cut_at_the_edge_of_the_window() {
     let mut lab = Lab::ethernet();
     let text = [0; 1000];
     let segment = lab.parse("FA 7501 ack 1 win 8000", &text);
-    let beyond = lab.connection.on_segment(lab.now, &segment).beyond.unwrap();
+    let beyond = lab.connection.on_segment(lab.now, &segment, None).beyond.unwrap();
     assert_eq!((beyond.sequence, beyond.text.len()), (SeqNumber(1000 + 7501), 500));
     assert!(!beyond.fin);
 }

@@ -3,7 +3,7 @@
 use ipstack::checksum::ChecksumState;
 use ipstack::pool::Pool;
 use ipstack::tcp::{
-    Beyond, Connection, Limits, Runs, SackBlocks, SegmentIn, SeqNumber, Transmit,
+    Beyond, Connection, Limits, Runs, SackBlocks, Scoreboard, SegmentIn, SeqNumber, Transmit,
     initial_sequence_number, reset_reply,
 };
 use ipstack::wire::TcpSegment;
@@ -16,6 +16,13 @@ fn any_sequence() -> SeqNumber {
     let (a, b) = (SeqNumber(any()), SeqNumber(any()));
     keep((a.plus(any()), a.minus(any()), a.since(b), a.is_after(b), a.is_before(b)));
     a.max(b)
+}
+
+fn any_sack() -> SackBlocks {
+    let blocks = [(any_sequence(), any_sequence()), (any_sequence(), any_sequence())];
+    let sack: SackBlocks = hidden(&mut blocks.clone()).iter().copied().collect();
+    keep(sack.is_empty());
+    sack
 }
 
 fn any_segment() -> SegmentIn<'static> {
@@ -31,6 +38,7 @@ fn any_segment() -> SegmentIn<'static> {
         mss: any(),
         window_scale: any(),
         sack_permitted: any(),
+        sack: any_sack(),
         payload: any_bytes(),
     }
 }
@@ -79,16 +87,20 @@ pub(crate) fn connection() {
     } else {
         Connection::open(now, iss, &limits)
     };
+    let mut board = Scoreboard::EMPTY;
     while any() {
-        step(&mut connection);
+        let lent = if any() { Some(&mut board) } else { None };
+        step(&mut connection, lent);
+        keep(board.is_empty());
         hidden(&mut connection);
+        hidden(&mut board);
     }
 }
 
-fn step(connection: &mut Connection) {
+fn step(connection: &mut Connection, board: Option<&mut Scoreboard>) {
     let now = any_time();
     match any::<u8>() {
-        0 => keep(connection.on_segment(now, &any_segment())),
+        0 => keep(connection.on_segment(now, &any_segment(), board)),
         1 => keep(connection.settle(now, any())),
         2 => connection.host_connected(),
         3 => connection.host_readable(),
@@ -98,8 +110,8 @@ fn step(connection: &mut Connection) {
         7 => connection.owe_ack(),
         8 => keep(connection.abort()),
         9 => connection.postpone(now),
-        10 => keep(connection.on_timer(now)),
-        11 => transmit(connection),
+        10 => keep(connection.on_timer(now, board)),
+        11 => transmit(connection, board),
         12 => connection.forgive(now),
         13 => connection.host_refused_bytes(),
         14 => connection.on_stored(any(), any()),
@@ -107,9 +119,9 @@ fn step(connection: &mut Connection) {
     }
 }
 
-fn transmit(connection: &mut Connection) {
+fn transmit(connection: &mut Connection, board: Option<&mut Scoreboard>) {
     let now = any_time();
-    match connection.poll_transmit(now) {
+    match connection.poll_transmit(now, board.as_deref()) {
         Transmit::Nothing => {}
         Transmit::Segment(segment) => keep(segment),
         Transmit::Data { offset, limit } => {
@@ -117,7 +129,7 @@ fn transmit(connection: &mut Connection) {
             match any::<u8>() {
                 0 => connection.host_drained(),
                 1 => connection.host_ended(),
-                _ => keep(connection.data_sent(now, any(), any(), any())),
+                _ => keep(connection.data_sent(now, any(), any(), any(), board)),
             }
         }
     }
@@ -128,7 +140,7 @@ fn observe(connection: &Connection) {
     keep((connection.is_host_connected(), connection.is_half_open()));
     keep((connection.is_done_with_host(), connection.is_window_limited()));
     keep((connection.sent_up_to(), connection.guest_isn()));
-    keep((connection.next_expected(), connection.has_sack()));
+    keep((connection.next_expected(), connection.has_sack(), connection.is_recovering()));
     keep((connection.is_receive_limited(), connection.stays_receive_limited()));
     keep((connection.receive_window(), connection.owes_window_update()));
     keep((connection.deadline(), connection.awaits_guest()));
