@@ -1,6 +1,6 @@
 //! Memory for a NAT, from the heap.
 
-use slirp_nat::{Flow, ForwardSlot, Lease, Permit, Storage};
+use slirp_nat::{Flow, ForwardSlot, Lease, Permit, Recovery, Storage};
 
 /// How much of everything. [`Sizes::default`] suits one guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,8 +12,10 @@ pub struct Sizes {
     pub permits: usize,
     /// Datagrams in reassembly, 64 KiB for each.
     pub fragments: usize,
-    /// Bytes parked after short writes.
+    /// Bytes parked after short writes, and beyond gaps of a stream.
     pub pool: usize,
+    /// TCP flows in want of something lost at a time.
+    pub recoveries: usize,
     /// Bytes of frames waiting for room on the link.
     pub replies: usize,
     /// DHCP leases.
@@ -29,6 +31,7 @@ impl Default for Sizes {
             permits: 8192,
             fragments: 16,
             pool: 4 << 20,
+            recoveries: 128,
             replies: 256 << 10,
             leases: 64,
             forwards: 64,
@@ -51,6 +54,7 @@ impl Sizes {
             fragments: vec![ipstack::frag::FragmentSlot::EMPTY; self.fragments].into(),
             fragment_memory: vec![0; self.fragments.saturating_mul(DATAGRAM_BYTES)].into(),
             pool: vec![0; self.pool].into(),
+            recoveries: vec![Recovery::EMPTY; self.recoveries].into(),
             datagram: vec![0; DATAGRAM_BYTES].into(),
             replies: vec![0; self.replies].into(),
             leases: vec![Lease::EMPTY; self.leases].into(),

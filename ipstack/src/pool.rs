@@ -1,8 +1,9 @@
-//! A bounded pool that parks bytes which a short write left over.
+//! A bounded pool that parks bytes which a short write left over, or which came out of order.
 //!
 //! Many queues share blocks of [`BLOCK_LEN`] bytes in memory that the caller lends. A queue is a
 //! [`Parked`] handle of 16 bytes that lives wherever its owner does; an empty one costs nothing
 //! here. Blocks are initialised when they are first used, so a large pool costs nothing unused.
+//! Each block knows which of its bytes are parked, so that two queues are joined without a copy.
 //!
 //! A handle belongs to one pool and is worth what its blocks are worth: a copy of it that is used
 //! after the original moved on, or one restored from somewhere hostile, gives wrong bytes or fewer
@@ -31,16 +32,17 @@ use managed::ManagedSlice;
 
 use crate::bytes::copy_front;
 
-/// Size of a block in bytes, with the link to the next one.
+/// Size of a block in bytes, with its head.
 pub const BLOCK_LEN: usize = 2048;
 
 /// How many bytes a block parks.
-pub const BLOCK_DATA_LEN: usize = BLOCK_LEN - LINK_LEN;
+pub const BLOCK_DATA_LEN: usize = BLOCK_LEN - HEAD_LEN;
 
 /// Most slices that [`Pool::slices`] returns.
 pub const MAX_SLICES: usize = 16;
 
-const LINK_LEN: usize = size_of::<u32>();
+/// Link to the next block, and where the parked bytes of this one begin and end.
+const HEAD_LEN: usize = size_of::<u32>() + 2 * size_of::<u16>();
 
 /// So many that the length of any queue fits its 32 bits, and block numbers stay clear of [`FREE`].
 const MAX_BLOCKS: u32 = u32::MAX >> BLOCK_LEN.ilog2();
@@ -54,15 +56,14 @@ pub struct Parked {
     /// First and last block, counted from 1; 0 for none.
     head: u32,
     tail: u32,
-    /// Bytes parked.
+    /// Bytes parked, and the blocks they take.
     len: u32,
-    /// Bytes of the first block that are no longer parked.
-    offset: u16,
+    blocks: u32,
 }
 
 impl Parked {
     /// Nothing parked.
-    pub const EMPTY: Self = Self { head: 0, tail: 0, len: 0, offset: 0 };
+    pub const EMPTY: Self = Self { head: 0, tail: 0, len: 0, blocks: 0 };
 
     /// Bytes parked.
     #[must_use]
@@ -76,13 +77,47 @@ impl Parked {
         self.len == 0
     }
 
-    /// Bytes still free in the last block.
-    const fn tail_room(&self) -> usize {
-        let end = (self.offset as usize).saturating_add(self.len as usize);
-        match end % BLOCK_DATA_LEN {
-            0 => 0,
-            used => BLOCK_DATA_LEN - used,
+    /// How many blocks they take.
+    #[must_use]
+    pub const fn blocks(&self) -> usize {
+        self.blocks as usize
+    }
+}
+
+/// What a block begins with.
+#[derive(Clone, Copy)]
+struct Head {
+    /// The next block, counted from 1, or 0; with [`FREE`] if this one is on the free list.
+    link: u32,
+    start: u16,
+    end: u16,
+}
+
+impl Head {
+    const EMPTY: Self = Self { link: 0, start: 0, end: 0 };
+
+    fn read(bytes: [u8; HEAD_LEN]) -> Self {
+        let [a, b, c, d, e, f, g, h] = bytes;
+        Self {
+            link: u32::from_le_bytes([a, b, c, d]),
+            start: u16::from_le_bytes([e, f]),
+            end: u16::from_le_bytes([g, h]),
         }
+    }
+
+    fn bytes(self) -> [u8; HEAD_LEN] {
+        let ([a, b, c, d], [e, f], [g, h]) =
+            (self.link.to_le_bytes(), self.start.to_le_bytes(), self.end.to_le_bytes());
+        [a, b, c, d, e, f, g, h]
+    }
+
+    const fn is_free(self) -> bool {
+        self.link & FREE != 0
+    }
+
+    /// The part of a block's data that is parked.
+    fn parked(self, data: &[u8]) -> &[u8] {
+        data.get(usize::from(self.start)..usize::from(self.end)).unwrap_or_default()
     }
 }
 
@@ -114,6 +149,12 @@ impl<'a> Pool<'a> {
         (self.blocks.saturating_sub(self.in_use) as usize).saturating_mul(BLOCK_DATA_LEN)
     }
 
+    /// Blocks in all.
+    #[must_use]
+    pub const fn blocks(&self) -> usize {
+        self.blocks as usize
+    }
+
     /// Blocks that hold parked bytes.
     #[must_use]
     pub const fn in_use(&self) -> usize {
@@ -141,16 +182,15 @@ impl<'a> Pool<'a> {
     #[must_use]
     pub fn slices(&self, parked: &Parked) -> Vec<&[u8], MAX_SLICES> {
         let mut slices = Vec::new();
-        let (mut block, mut offset, mut left) =
-            (parked.head, usize::from(parked.offset), parked.len());
+        let (mut block, mut left) = (parked.head, parked.len());
         while left > 0 {
-            let Some((next, data)) = self.taken_block(block) else { break };
-            let Some(data) = data.get(offset..).filter(|data| !data.is_empty()) else { break };
+            let Some((head, data)) = self.taken_block(block) else { break };
+            let data = head.parked(data);
             let data = data.get(..left).unwrap_or(data);
-            if slices.push(data).is_err() {
+            if data.is_empty() || slices.push(data).is_err() {
                 break;
             }
-            (block, offset, left) = (next, 0, left.saturating_sub(data.len()));
+            (block, left) = (head.link, left.saturating_sub(data.len()));
         }
         slices
     }
@@ -160,40 +200,64 @@ impl<'a> Pool<'a> {
         let Some(len) = parked.len().checked_sub(count).filter(|len| *len > 0) else {
             return self.release(parked);
         };
-        let mut offset = usize::from(parked.offset).saturating_add(count);
-        while offset >= BLOCK_DATA_LEN {
-            let Some(next) = self.give_back(parked.head) else { break };
-            parked.head = next;
-            offset = offset.saturating_sub(BLOCK_DATA_LEN);
-        }
-        match (u32::try_from(len), u16::try_from(offset)) {
-            (Ok(len), Ok(offset)) if usize::from(offset) < BLOCK_DATA_LEN => {
-                parked.len = len;
-                parked.offset = offset;
+        let mut rest = count;
+        while let Some((head, data)) = self.taken_block(parked.head) {
+            let here = head.parked(data).len();
+            if rest < here {
+                let start = u16::try_from(usize::from(head.start).saturating_add(rest));
+                let start = start.unwrap_or(head.end);
+                self.set_head(parked.head, Head { start, ..head });
+                parked.len = u32::try_from(len).unwrap_or(u32::MAX);
+                return;
             }
-            // The handle promised more blocks than it has.
-            _ => self.release(parked),
+            rest = rest.saturating_sub(here);
+            self.drop_first(parked);
         }
+        // The handle promised more blocks than it has.
+        self.release(parked);
     }
 
     /// Drops all that is parked in `parked`.
     pub fn release(&mut self, parked: &mut Parked) {
         // Ends: each turn frees a block that was not free before.
-        while let Some(next) = self.give_back(parked.head) {
-            parked.head = next;
-        }
+        while self.drop_first(parked).is_some() {}
         *parked = Parked::EMPTY;
+    }
+
+    /// Appends all that is parked in `rest`, which is empty then, to `parked`.
+    pub fn join(&mut self, parked: &mut Parked, rest: &mut Parked) {
+        let joined = if parked.is_empty() {
+            Some(*rest)
+        } else if rest.is_empty() {
+            Some(*parked)
+        } else {
+            self.joined(*parked, *rest)
+        };
+        match joined {
+            Some(joined) => *parked = joined,
+            None => self.release(rest),
+        }
+        *rest = Parked::EMPTY;
+    }
+
+    /// `None` if a handle lies.
+    fn joined(&mut self, front: Parked, rest: Parked) -> Option<Parked> {
+        let len = front.len.checked_add(rest.len)?;
+        let (head, _) = self.taken_block(front.tail)?;
+        self.taken_block(rest.head)?;
+        self.set_head(front.tail, Head { link: rest.head, ..head });
+        let blocks = front.blocks.saturating_add(rest.blocks);
+        Some(Parked { head: front.head, tail: rest.tail, len, blocks })
     }
 
     /// Appends as much of `bytes` as fits, and returns how much that was.
     fn append(&mut self, parked: &mut Parked, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let room = parked.tail_room();
-            if (room == 0 || parked.is_empty()) && self.extend(parked).is_none() {
-                break;
+            let mut stored = if parked.is_empty() { 0 } else { self.fill_tail(parked, rest) };
+            if stored == 0 && self.extend(parked).is_some() {
+                stored = self.fill_tail(parked, rest);
             }
-            let stored = self.fill_tail(parked, rest);
             let len = u32::try_from(stored).ok().and_then(|stored| parked.len.checked_add(stored));
             let Some(len) = len.filter(|_| stored > 0) else { break };
             parked.len = len;
@@ -204,32 +268,31 @@ impl<'a> Pool<'a> {
 
     /// Copies to the last block, behind what is parked there.
     fn fill_tail(&mut self, parked: &Parked, bytes: &[u8]) -> usize {
-        let room = match parked.tail_room() {
-            0 => BLOCK_DATA_LEN,
-            room => room,
-        };
-        match self.block_mut(parked.tail) {
-            Some((link, data)) if !is_free(*link) => {
-                let free = data.get_mut(BLOCK_DATA_LEN.saturating_sub(room)..).unwrap_or_default();
-                copy_front(free, bytes)
-            }
-            _ => 0,
+        let Some((head, data)) = self.block_mut(parked.tail) else { return 0 };
+        let state = Head::read(*head);
+        if state.is_free() {
+            return 0;
         }
+        let free = data.get_mut(usize::from(state.end)..).unwrap_or_default();
+        let stored = copy_front(free, bytes);
+        let end = usize::from(state.end).saturating_add(stored);
+        *head = Head { end: u16::try_from(end).unwrap_or(state.end), ..state }.bytes();
+        stored
     }
 
     /// Adds an empty block to the end of `parked`. `None` if there is none, or the handle lies.
     fn extend(&mut self, parked: &mut Parked) -> Option<()> {
         if parked.is_empty() {
             let block = self.take()?;
-            *parked = Parked { head: block, tail: block, ..Parked::EMPTY };
+            *parked = Parked { head: block, tail: block, len: 0, blocks: 1 };
             return Some(());
         }
         // Looked at first: the block taken next may be this very one if it is free.
-        self.taken_block(parked.tail)?;
+        let (head, _) = self.taken_block(parked.tail)?;
         let block = self.take()?;
-        let (link, _) = self.block_mut(parked.tail)?;
-        *link = block.to_le_bytes();
+        self.set_head(parked.tail, Head { link: block, ..head });
         parked.tail = block;
+        parked.blocks = parked.blocks.saturating_add(1);
         Some(())
     }
 
@@ -244,8 +307,9 @@ impl<'a> Pool<'a> {
             return None;
         };
         let recycled = self.free != 0;
-        let (link, _) = self.block_mut(block)?;
-        let next = u32::from_le_bytes(core::mem::take(link)) & !FREE;
+        let (head, _) = self.block_mut(block)?;
+        let next = Head::read(*head).link & !FREE;
+        *head = Head::EMPTY.bytes();
         if recycled {
             self.free = next;
         }
@@ -253,27 +317,34 @@ impl<'a> Pool<'a> {
         Some(block)
     }
 
-    /// Puts a block on the free list and returns the one that followed it, 0 if none. `None` if
+    /// Puts the first block of `parked` on the free list; what it held is still counted. `None` if
     /// there is no such block in use.
-    fn give_back(&mut self, block: u32) -> Option<u32> {
-        let first_free = self.free;
-        let (link, _) = self.block_mut(block).filter(|(link, _)| !is_free(**link))?;
-        let next = u32::from_le_bytes(*link);
-        *link = (first_free | FREE).to_le_bytes();
-        self.free = block;
+    fn drop_first(&mut self, parked: &mut Parked) -> Option<()> {
+        let (head, _) = self.taken_block(parked.head)?;
+        self.set_head(parked.head, Head { link: self.free | FREE, ..Head::EMPTY });
+        self.free = parked.head;
         self.in_use = self.in_use.saturating_sub(1);
-        Some(next)
+        parked.head = head.link;
+        parked.blocks = parked.blocks.saturating_sub(1);
+        Some(())
     }
 
-    /// The block after `block`, and the data of `block`, if it is in use.
-    fn taken_block(&self, block: u32) -> Option<(u32, &[u8])> {
+    /// Head and data of a block that is in use.
+    fn taken_block(&self, block: u32) -> Option<(Head, &[u8])> {
         let bytes = self.memory.get(self.start_of(block)?..)?.first_chunk::<BLOCK_LEN>()?;
-        let (link, data) = bytes.split_first_chunk()?;
-        (!is_free(*link)).then_some((u32::from_le_bytes(*link), data))
+        let (head, data) = bytes.split_first_chunk()?;
+        let head = Head::read(*head);
+        (!head.is_free()).then_some((head, data))
     }
 
-    /// Link and data of a block.
-    fn block_mut(&mut self, block: u32) -> Option<(&mut [u8; LINK_LEN], &mut [u8])> {
+    fn set_head(&mut self, block: u32, head: Head) {
+        if let Some((bytes, _)) = self.block_mut(block) {
+            *bytes = head.bytes();
+        }
+    }
+
+    /// Head and data of a block.
+    fn block_mut(&mut self, block: u32) -> Option<(&mut [u8; HEAD_LEN], &mut [u8])> {
         let start = self.start_of(block)?;
         self.memory.get_mut(start..)?.first_chunk_mut::<BLOCK_LEN>()?.split_first_chunk_mut()
     }
@@ -285,11 +356,6 @@ impl<'a> Pool<'a> {
         }
         usize::try_from(block).ok()?.checked_sub(1)?.checked_mul(BLOCK_LEN)
     }
-}
-
-/// Whether a block with this link is on the free list.
-const fn is_free(link: [u8; LINK_LEN]) -> bool {
-    u32::from_le_bytes(link) & FREE != 0
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use heapless::{String, Vec};
 use ipstack::frag::FragmentSlot;
 use managed::ManagedSlice;
 
-use crate::flow::{Flow, Permit};
+use crate::flow::{Flow, Permit, Recovery};
 use crate::forward::ForwardSlot;
 use crate::policy::is_single_host;
 use crate::service::dhcp::Lease;
@@ -227,7 +227,8 @@ impl core::fmt::Debug for Secret {
 /// | `buckets` | hash chain, as many as flows is good | – |
 /// | `permits` | permitted UDP remote, a multiple of 4; may be 0 with endpoint-independent filtering | the oldest of its set of four goes |
 /// | `fragments`, `fragment_memory` | datagram in reassembly, and bytes shared evenly by them; may be 0 | the oldest goes |
-/// | `pool` | bytes parked after short writes; may be 0 | the rest is not acknowledged |
+/// | `pool` | bytes parked after short writes, and beyond gaps of a stream; may be 0 | the latter go; then the rest is not acknowledged |
+/// | `recoveries` | TCP flow in want of something lost, up to 65,535; may be 0 | they give way in turn |
 /// | `datagram` | bytes of the longest datagram for the guest | longer ones are dropped |
 /// | `replies` | bytes of frames waiting for room on the link; may be 0 | further ones are dropped |
 /// | `leases` | DHCP lease; may be 0 | no reply |
@@ -244,8 +245,11 @@ pub struct Storage<'a> {
     pub fragments: ManagedSlice<'a, FragmentSlot>,
     /// Their payload.
     pub fragment_memory: ManagedSlice<'a, u8>,
-    /// Bytes that a host did not take at once.
+    /// Bytes that a host did not take at once, and text of the guest that came before its turn.
     pub pool: ManagedSlice<'a, u8>,
+    /// What TCP flows keep while something of their streams is missing. Without them, or without a
+    /// pool, text that comes before its turn is dropped, and SACK is not negotiated.
+    pub recoveries: ManagedSlice<'a, Recovery>,
     /// The datagram on its way to the guest.
     pub datagram: ManagedSlice<'a, u8>,
     /// Frames waiting for room.

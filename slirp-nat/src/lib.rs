@@ -29,7 +29,7 @@ pub use config::{
     Config, ConfigError, MAX_BOOT_FILE_LEN, MAX_MTU, MAX_NAME_LEN, MAX_RESOLVERS, MIN_MTU, Secret,
     Storage, UdpFiltering, UdpMapping,
 };
-pub use flow::{Flow, Permit};
+pub use flow::{Flow, Permit, Recovery};
 pub use forward::{Forward, ForwardError, ForwardSlot, Protocol};
 pub use host::{Host, HostEvent};
 pub use link::{Frame, Link};

@@ -10,7 +10,7 @@ use managed::ManagedSlice;
 use crate::config::{Config, ConfigError, Secret, Storage};
 use crate::egress::Egress;
 use crate::flow::share::UploadShare;
-use crate::flow::{Body, FlowKey, FlowKind, FlowTable, Permits};
+use crate::flow::{Body, FlowKey, FlowKind, FlowTable, Permits, Recoveries};
 use crate::forward::{Forward, ForwardError, ForwardSlot};
 use crate::host::{FlowId, ForwardId, Host, HostEvent};
 use crate::link::{Frame, Link};
@@ -71,6 +71,7 @@ pub(crate) struct Core<'a> {
     pub(crate) table: FlowTable<'a>,
     pub(crate) permits: Permits<'a>,
     pub(crate) pool: Pool<'a>,
+    pub(crate) recoveries: Recoveries<'a>,
     pub(crate) egress: Egress<'a>,
     pub(crate) leases: ManagedSlice<'a, Lease>,
     pub(crate) forwards: ManagedSlice<'a, ForwardSlot>,
@@ -122,6 +123,7 @@ impl<'a> Nat<'a> {
                 table: FlowTable::new(storage.flows, storage.buckets, secret),
                 permits: Permits::new(storage.permits, secret),
                 pool: Pool::new(storage.pool),
+                recoveries: Recoveries::new(storage.recoveries),
                 egress: Egress::new(train, replies, secret),
                 leases: storage.leases,
                 forwards: storage.forwards,

@@ -70,6 +70,13 @@ counters! {
         tcp_bytes_out,
         /// TCP payload bytes for the guest sent again.
         tcp_bytes_retransmitted,
+        /// TCP payload bytes from the guest that came before their turn and were stored.
+        tcp_bytes_stored,
+        /// Stored bytes that were given up for others, so that the guest has to send them again.
+        tcp_bytes_evicted,
+        /// TCP segments from the guest that brought some bytes for the second time, and others for
+        /// the first.
+        tcp_segments_overlapped,
         /// Retransmission timeouts.
         tcp_timeouts,
         /// Fast retransmissions.
@@ -165,9 +172,11 @@ reasons! {
         TcpNoFlow => "tcp no flow",
         /// A TCP segment with neither SYN, ACK nor RST, or another senseless combination of flags.
         TcpFlags => "tcp flags",
-        /// A TCP segment out of the window, or old.
+        /// A TCP segment out of the window.
         TcpWindow => "tcp window",
-        /// TCP data beyond a gap, which is not stored.
+        /// TCP data all of which had been received before.
+        TcpDuplicate => "tcp duplicate",
+        /// TCP data beyond a gap that could not be stored, or not all of it.
         TcpGap => "tcp gap",
         /// TCP data that neither the host nor the pool could take.
         TcpNoRoom => "tcp no room",

@@ -73,6 +73,24 @@ impl TcpGuest {
         self.open_by(lab, &syn)
     }
 
+    /// Opens the connection with MSS and SACK-permitted options; returns the SYN-ACK.
+    pub fn open_with_sack(&mut self, lab: &mut Lab) -> Tcp {
+        let syn = self.syn(Some(1460)).options(&[1, 1, 4, 2]);
+        self.open_by(lab, &syn)
+    }
+
+    /// A bare ACK that tells of blocks beyond a gap, by the distance of their ends from what is
+    /// acknowledged (RFC 2018 3).
+    #[must_use]
+    pub fn telling_of(&self, blocks: &[(u32, u32)]) -> TcpBuilder {
+        let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
+        for (start, end) in blocks {
+            option.extend(self.rcv_nxt.wrapping_add(*start).to_be_bytes());
+            option.extend(self.rcv_nxt.wrapping_add(*end).to_be_bytes());
+        }
+        self.segment().options(&option)
+    }
+
     /// Opens the connection by a SYN of the test's own; returns the SYN-ACK.
     pub fn open_by(&mut self, lab: &mut Lab, syn: &TcpBuilder) -> Tcp {
         lab.input(&syn.frame());

@@ -10,7 +10,7 @@ use slirp_nat::host::{ForwardId, HostEvent};
 use slirp_nat::link::{Frame, Offload};
 use slirp_nat::{
     Config, Counters, Deadline, DropReason, Due, Flow, Forward, ForwardError, ForwardSlot, Lease,
-    Nat, Permit, Protocol, Secret, Storage,
+    Nat, Permit, Protocol, Recovery, Secret, Storage,
 };
 
 use crate::build;
@@ -32,8 +32,10 @@ pub struct Setup {
     pub fragments: usize,
     /// Bytes for them.
     pub fragment_memory: usize,
-    /// Bytes parked after short writes.
+    /// Bytes parked after short writes, and beyond gaps.
     pub pool: usize,
+    /// TCP flows in want of something lost.
+    pub recoveries: usize,
     /// Longest datagram for the guest.
     pub datagram: usize,
     /// Bytes of replies that wait for room.
@@ -59,6 +61,7 @@ impl Default for Setup {
             fragments: 8,
             fragment_memory: 8 * 65_536,
             pool: 256 * 1024,
+            recoveries: 16,
             datagram: 65_535,
             replies: 16 * 1024,
             leases: 8,
@@ -81,6 +84,7 @@ impl Setup {
             fragments: lent(FragmentSlot::EMPTY, self.fragments),
             fragment_memory: lent(0, self.fragment_memory),
             pool: lent(0, self.pool),
+            recoveries: lent(Recovery::EMPTY, self.recoveries),
             datagram: lent(0, self.datagram),
             replies: lent(0, self.replies),
             leases: lent(Lease::EMPTY, self.leases),

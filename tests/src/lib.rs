@@ -24,12 +24,14 @@ pub mod numbers;
 pub mod packet;
 pub mod sum;
 pub mod verify;
+pub mod watch;
 
 pub use guest::{GUEST_IP, GUEST_MAC, TcpGuest};
 pub use host::{Connect, HostKind, World};
 pub use lab::{Lab, Setup};
 pub use link::ScriptedLink;
 pub use packet::{Packet, Tcp};
+pub use watch::Watch;
 
 /// Makes two tests of each function: one on a host that can peek, and one on `RingHost`.
 ///

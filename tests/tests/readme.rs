@@ -14,7 +14,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The `file::test` names of README.md.
+/// The `file::test` names of README.md; those of `tcp/file::test` are tests of `ipstack`.
 fn names(readme: &str) -> Vec<(&str, &str)> {
     readme.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::")).collect()
 }
@@ -28,7 +28,11 @@ fn every_test_named_in_the_readme_exists() {
         .collect();
     assert!(named.len() > 100, "the tables are not found: {} names", named.len());
     for (file, test) in named {
-        let places = ["tests/scripted", "tests/card"].map(|folder| format!("{folder}/{file}.rs"));
+        let places = [
+            format!("tests/scripted/{file}.rs"),
+            format!("tests/card/{file}.rs"),
+            format!("../ipstack/src/{}.rs", file.replacen('/', "/tests/", 1)),
+        ];
         let source = read(places.iter().find(|path| place(path).exists()).unwrap_or(&places[0]));
         let function = format!("fn {test}(");
         assert!(source.contains(&function), "{file}::{test} does not exist");

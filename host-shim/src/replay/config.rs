@@ -6,8 +6,8 @@ use heapless::String as HeaplessString;
 use managed::ManagedSlice;
 use serde::{Deserialize, Serialize};
 use slirp_nat::{
-    Config, Flow, ForwardSlot, Lease, MAX_NAME_LEN, Permit, Secret, Storage, UdpFiltering,
-    UdpMapping,
+    Config, Flow, ForwardSlot, Lease, MAX_NAME_LEN, Permit, Recovery, Secret, Storage,
+    UdpFiltering, UdpMapping,
 };
 
 use super::{FORMAT, VERSION};
@@ -156,6 +156,9 @@ struct Memory {
     fragments: usize,
     fragment_memory: usize,
     pool: usize,
+    /// Older recordings have none.
+    #[serde(default)]
+    recoveries: usize,
     datagram: usize,
     replies: usize,
     leases: usize,
@@ -174,6 +177,7 @@ impl Memory {
             fragments,
             fragment_memory,
             pool,
+            recoveries,
             datagram,
             replies,
             leases,
@@ -186,6 +190,7 @@ impl Memory {
             fragments: fragments.len(),
             fragment_memory: fragment_memory.len(),
             pool: pool.len(),
+            recoveries: recoveries.len(),
             datagram: datagram.len(),
             replies: replies.len(),
             leases: leases.len(),
@@ -201,6 +206,7 @@ impl Memory {
             fragments: table(ipstack::frag::FragmentSlot::EMPTY, self.fragments)?,
             fragment_memory: table(0, self.fragment_memory)?,
             pool: table(0, self.pool)?,
+            recoveries: table(Recovery::EMPTY, self.recoveries)?,
             datagram: table(0, self.datagram)?,
             replies: table(0, self.replies)?,
             leases: table(Lease::EMPTY, self.leases)?,

@@ -18,6 +18,7 @@ enum Op {
     Park { queue: usize, parts: StdVec<usize>, skip: usize },
     Advance { queue: usize, count: usize },
     Release { queue: usize },
+    Join { queue: usize, rest: usize },
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -28,6 +29,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(queue, parts, skip)| Op::Park { queue, parts, skip }),
         5 => (0..QUEUES, count).prop_map(|(queue, count)| Op::Advance { queue, count }),
         1 => (0..QUEUES).prop_map(|queue| Op::Release { queue }),
+        2 => (0..QUEUES, 0..QUEUES).prop_map(|(queue, rest)| Op::Join { queue, rest }),
     ]
 }
 
@@ -35,13 +37,15 @@ fn front(pool: &Pool<'_>, parked: &Parked) -> StdVec<u8> {
     pool.slices(parked).concat()
 }
 
-/// Blocks that `len` bytes, which begin `offset` bytes into the first, must take.
-fn blocks_of(parked: &Parked) -> usize {
-    if parked.is_empty() {
-        0
-    } else {
-        (usize::from(parked.offset) + parked.len()).div_ceil(BLOCK_DATA_LEN)
+/// The bytes of a queue in each of its blocks, and what is free behind the last one.
+fn blocks_of(pool: &Pool<'_>, parked: &Parked) -> (StdVec<usize>, usize) {
+    let (mut blocks, mut block, mut room) = (StdVec::new(), parked.head, 0);
+    while let Some((head, data)) = pool.taken_block(block) {
+        blocks.push(head.parked(data).len());
+        room = data.len() - usize::from(head.end);
+        block = head.link;
     }
+    (blocks, room)
 }
 
 proptest! {
@@ -62,7 +66,7 @@ proptest! {
                     let parts = parts.collect::<StdVec<_>>();
                     let slices = parts.iter().map(StdVec::as_slice).collect::<StdVec<_>>();
                     let wanted = parts.concat().get(skip..).unwrap_or_default().to_vec();
-                    let room = pool.room() + handles[queue].tail_room();
+                    let room = pool.room() + blocks_of(&pool, &handles[queue]).1;
                     let taken = pool.park(&mut handles[queue], &slices, skip);
                     prop_assert_eq!(taken, wanted.len().min(room));
                     models[queue].extend(&wanted[..taken]);
@@ -75,6 +79,13 @@ proptest! {
                     pool.release(&mut handles[queue]);
                     models[queue].clear();
                 }
+                Op::Join { queue, rest } => {
+                    let mut handle = core::mem::take(&mut handles[rest]);
+                    let model = core::mem::take(&mut models[rest]);
+                    pool.join(&mut handles[queue], &mut handle);
+                    prop_assert_eq!(handle, Parked::EMPTY);
+                    models[queue].extend(model);
+                }
             }
             for (handle, model) in handles.iter().zip(&mut models) {
                 prop_assert_eq!(handle.len(), model.len());
@@ -83,7 +94,13 @@ proptest! {
                 prop_assert!(front.len() == model.len() || pool.slices(handle).is_full());
                 prop_assert!(front == model.make_contiguous()[..front.len()], "bytes differ");
             }
-            let in_use = handles.iter().map(blocks_of).sum::<usize>();
+            for handle in &handles {
+                let (blocks, _) = blocks_of(&pool, handle);
+                prop_assert_eq!(blocks.len(), handle.blocks());
+                prop_assert_eq!(blocks.iter().sum::<usize>(), handle.len());
+                prop_assert!(blocks.iter().all(|bytes| *bytes > 0), "an empty block is kept");
+            }
+            let in_use = handles.iter().map(Parked::blocks).sum::<usize>();
             prop_assert_eq!(pool.in_use(), in_use);
             prop_assert_eq!(pool.room(), (blocks - in_use) * BLOCK_DATA_LEN);
         }
@@ -99,7 +116,7 @@ proptest! {
 
     #[test]
     fn handles_that_lie_never_panic_loop_or_free_a_block_twice(
-        handles in vec_of((0..12_u32, 0..12_u32, prop_oneof![0..9000_u32, any::<u32>()], any::<u16>()), 1..6),
+        handles in vec_of((0..12_u32, 0..12_u32, prop_oneof![0..9000_u32, any::<u32>()], any::<u32>()), 1..6),
         ops in vec_of(any_op(), 1..60),
     ) {
         // Zeros look like blocks in use where none was ever used.
@@ -109,7 +126,7 @@ proptest! {
         pool.park(&mut honest, &[&[1; 5000]], 0);
         let mut handles = handles
             .into_iter()
-            .map(|(head, tail, len, offset)| Parked { head, tail, len, offset })
+            .map(|(head, tail, len, blocks)| Parked { head, tail, len, blocks })
             .collect::<StdVec<_>>();
         handles.push(honest);
         let last = handles.len() - 1;
@@ -122,6 +139,10 @@ proptest! {
                 }
                 Op::Advance { queue, count } => pool.advance(&mut handles[queue.min(last)], count),
                 Op::Release { queue } => pool.release(&mut handles[queue.min(last)]),
+                Op::Join { queue, rest } => {
+                    let mut copy = handles[rest.min(last)];
+                    pool.join(&mut handles[queue.min(last)], &mut copy);
+                }
             }
             for handle in &handles {
                 prop_assert!(pool.slices(handle).len() <= MAX_SLICES);
@@ -138,9 +159,10 @@ fn in_use_by_links(pool: &Pool<'_>) -> usize {
     while block != 0 {
         free += 1;
         assert!(free <= pool.touched, "the free list is a ring");
-        let link = pool.memory[pool.start_of(block).unwrap()..].first_chunk().unwrap();
-        assert!(is_free(*link));
-        block = u32::from_le_bytes(*link) & !FREE;
+        let head = pool.memory[pool.start_of(block).unwrap()..].first_chunk().unwrap();
+        let head = Head::read(*head);
+        assert!(head.is_free());
+        block = head.link & !FREE;
     }
     assert_eq!(taken + free as usize, pool.touched as usize);
     taken

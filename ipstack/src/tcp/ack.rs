@@ -2,12 +2,17 @@
 
 use super::congestion::Recovery;
 use super::timer::Timer;
-use super::{Arrival, Connection, Event, Fate, SegmentIn, SeqNumber, State};
+use super::{Arrival, Connection, Event, Fate, Scoreboard, SegmentIn, SeqNumber, State};
 use crate::Instant;
 
 impl Connection {
     /// The ACK field (RFC 9293 3.10.7.4 fifth check, RFC 5961 5.2).
-    pub(super) fn on_ack<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+    pub(super) fn on_ack<'a>(
+        &mut self,
+        now: Instant,
+        segment: &SegmentIn<'a>,
+        board: Option<&mut Scoreboard>,
+    ) -> Arrival<'a> {
         let ack = segment.acknowledgment;
         let oldest = self.snd_una.minus(self.max_snd_wnd);
         if ack.is_after(self.snd_max) || ack.is_before(oldest) {
@@ -16,33 +21,41 @@ impl Connection {
         self.measure(now, ack);
         let window = u32::from(segment.window) << self.snd_shift;
         let mut arrival = Arrival::new(Event::None, Fate::Taken);
-        if ack.is_after(self.snd_una) {
-            arrival.acked = self.advance(ack);
-            let fin_acked = self.flags.fin_sent && self.snd_una == self.snd_max;
-            self.update_window(segment, window);
-            if fin_acked {
-                self.on_fin_acked(now, &mut arrival);
-            }
+        let progress = ack.is_after(self.snd_una);
+        let duplicate = !progress && self.is_duplicate(segment, window);
+        if progress {
+            arrival.acked = self.advance(ack, board.as_deref());
+        }
+        if let Some(board) = board {
+            arrival.fast_retransmit = self.on_sack(now, segment, duplicate, board);
         } else {
-            if self.is_duplicate(segment, window) {
-                arrival.fast_retransmit = self.on_duplicate_ack();
-            }
-            self.update_window(segment, window);
+            self.out_of_pipe = 0;
+            arrival.fast_retransmit = duplicate && self.on_duplicate_ack();
+        }
+        self.update_window(segment, window, progress);
+        if progress && self.flags.fin_sent && self.snd_una == self.snd_max {
+            self.on_fin_acked(now, &mut arrival);
         }
         arrival
     }
 
     /// Moves `snd_una`; returns how many bytes of the host's stream that covers.
-    fn advance(&mut self, ack: SeqNumber) -> u32 {
+    fn advance(&mut self, ack: SeqNumber, board: Option<&Scoreboard>) -> u32 {
         let outstanding = self.data_outstanding();
         let acked = ack.since(self.snd_una).min(outstanding);
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.retries = 0;
         let flight = self.snd_max.since(ack);
-        let recovery = self.congestion.on_ack(acked, ack, flight, u32::from(self.mss));
-        self.flags.retransmit = recovery == Recovery::Retransmit && self.data_outstanding() > 0;
-        if recovery == Recovery::Retransmit && self.is_only_fin_outstanding() {
+        let recovery =
+            self.congestion.on_ack(acked, ack, flight, u32::from(self.mss), board.is_some());
+        // A scoreboard knows what else is missing, up to the last byte that the guest holds.
+        let known = board.is_some_and(|board| {
+            board.start_after(ack).is_some() || board.holds(ack) || board.is_resent(ack)
+        });
+        let resend = recovery == Recovery::Retransmit && !known;
+        self.flags.retransmit = resend && self.data_outstanding() > 0;
+        if resend && self.is_only_fin_outstanding() {
             self.snd_nxt = ack;
         }
         acked
@@ -73,11 +86,57 @@ impl Connection {
         }
     }
 
-    /// Window of the guest, from the newest segment; of two with equal numbers the later counts.
-    pub(super) fn update_window(&mut self, segment: &SegmentIn<'_>, window: u32) {
+    /// What the SACK option says (RFC 6675 5); returns whether it proves a loss.
+    fn on_sack(
+        &mut self,
+        now: Instant,
+        segment: &SegmentIn<'_>,
+        duplicate: bool,
+        board: &mut Scoreboard,
+    ) -> bool {
+        let news = board.update(self.snd_una, self.snd_max, &segment.sack);
+        if self.flags.timing && board.holds(self.rtt_seq.minus(1)) {
+            // It was sent once, or would not be timed any more.
+            self.measure(now, self.rtt_seq);
+        }
+        let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
+        let flight = max.since(una);
+        let again = self.congestion.is_recovering() && board.is_lost_again(una, mss);
+        let lost = board.is_lost(una, mss);
+        let counts = news || (duplicate && segment.sack.is_empty());
+        let proven = if again {
+            self.congestion.repair(max, flight.min(self.congestion.window()), mss);
+            true
+        } else {
+            counts
+                && self.congestion.on_selective(lost, una, max, flight, mss) == Recovery::Retransmit
+        };
+        if proven {
+            board.begin();
+            self.flags.retransmit = self.data_outstanding() > 0;
+        }
+        self.count_pipe(Some(board));
+        proven
+    }
+
+    /// How much of what was sent is not on its way any more.
+    pub(super) fn count_pipe(&mut self, board: Option<&Scoreboard>) {
+        self.out_of_pipe = match board {
+            Some(board) if self.congestion.is_recovering() => {
+                board.out_of_pipe(self.snd_una, self.snd_nxt, u32::from(self.mss))
+            }
+            Some(board) => board.held_before(self.snd_nxt),
+            None => 0,
+        };
+    }
+
+    /// Window of the guest, from the newest segment; of two with equal numbers the later counts. One
+    /// that makes `progress` is newer, though it may be text sent again: were its window left out,
+    /// the one before would seem to lie beyond the new `snd_una`, and its edge where the guest has no
+    /// room. With that SND.WL2 is never other than `snd_una`.
+    pub(super) fn update_window(&mut self, segment: &SegmentIn<'_>, window: u32, progress: bool) {
         let (seq, ack) = (segment.sequence, segment.acknowledgment);
-        let newer =
-            seq.is_after(self.snd_wl1) || (seq == self.snd_wl1 && !ack.is_before(self.snd_wl2));
+        let newer = progress || !seq.is_before(self.snd_wl1);
         if !newer || ack.is_before(self.snd_una) {
             return;
         }
@@ -87,7 +146,7 @@ impl Connection {
         }
         self.snd_wnd = window;
         self.max_snd_wnd = self.max_snd_wnd.max(window);
-        (self.snd_wl1, self.snd_wl2) = (seq, ack);
+        self.snd_wl1 = seq;
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a clock modulo 2^32")]

@@ -1,6 +1,6 @@
 //! SEGMENT ARRIVES (RFC 9293 3.10.7), with the mitigations of RFC 5961.
 
-use super::{Connection, SegmentIn, SeqNumber, State};
+use super::{Beyond, Connection, Scoreboard, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
 
@@ -13,6 +13,9 @@ const CHALLENGE_INTERVAL_MILLIS: u32 = 100;
 pub struct Arrival<'a> {
     /// New text, in order; hand it to the host, then call [`Connection::settle`].
     pub data: &'a [u8],
+    /// New text beyond a gap. The guest is asked for what is missing; whether the text is stored in
+    /// the meantime is up to the caller.
+    pub beyond: Option<Beyond<'a>>,
     /// How many bytes sent from the host's stream the guest has acknowledged: to be consumed.
     pub acked: u32,
     /// A change that the owner must act upon.
@@ -34,7 +37,8 @@ pub enum Event {
     Refused,
     /// The guest reset the connection.
     Reset,
-    /// The guest acknowledged a FIN and has sent its own: the end, or TIME-WAIT.
+    /// The guest acknowledged a FIN and has sent its own: the end, or TIME-WAIT. Or it has forgotten
+    /// a connection that both have ended.
     Closed,
     /// The segment is a SYN that begins a new connection in place of this one, which is over or was
     /// never finished: drop this one and treat the segment as new.
@@ -47,8 +51,12 @@ pub enum Event {
 pub enum Fate {
     /// Processed.
     Taken,
-    /// Out of the window or already received; answered by an ACK, as a keep-alive probe is.
+    /// Out of the window; answered by an ACK, as a keep-alive probe is.
     Unacceptable,
+    /// All of its text was received before; answered by an ACK.
+    Duplicate,
+    /// Processed, but some of its text was received before.
+    Overlapped,
     /// In the window, but behind a gap: asked for again by a duplicate ACK.
     Gap,
     /// Answered by a challenge ACK (RFC 5961).
@@ -63,18 +71,24 @@ pub enum Fate {
 
 impl<'a> Arrival<'a> {
     pub(super) const fn new(event: Event, fate: Fate) -> Self {
-        Self { data: &[], acked: 0, event, fate, fast_retransmit: false }
+        Self { data: &[], beyond: None, acked: 0, event, fate, fast_retransmit: false }
     }
 }
 
 impl Connection {
     /// Takes a segment of this connection. Segments of one batch follow each other without
-    /// [`Connection::settle`] between them.
-    pub fn on_segment<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+    /// [`Connection::settle`] between them. What its SACK option says is written to the `board`, if
+    /// there is one.
+    pub fn on_segment<'a>(
+        &mut self,
+        now: Instant,
+        segment: &SegmentIn<'a>,
+        board: Option<&mut Scoreboard>,
+    ) -> Arrival<'a> {
         let arrival = match self.state {
             State::Closed => return Arrival::new(Event::None, Fate::Flags),
             State::SynSent => self.arrives_in_syn_sent(now, segment),
-            _ => self.arrives_otherwise(now, segment),
+            _ => self.arrives_otherwise(now, segment, board),
         };
         if self.state != State::Closed {
             self.rearm(now, arrival.acked > 0 || arrival.event == Event::Established);
@@ -120,7 +134,7 @@ impl Connection {
         self.take_syn_options(segment);
         self.snd_wnd = u32::from(segment.window);
         self.max_snd_wnd = self.snd_wnd;
-        (self.snd_wl1, self.snd_wl2) = (segment.sequence, self.snd_una);
+        self.snd_wl1 = segment.sequence;
         if !acknowledges {
             // Simultaneous open (RFC 9293 3.5, figure 8).
             self.state = State::SynReceived;
@@ -133,7 +147,12 @@ impl Connection {
     }
 
     /// RFC 9293 3.10.7.4: SYN-RECEIVED and the synchronized states.
-    fn arrives_otherwise<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
+    fn arrives_otherwise<'a>(
+        &mut self,
+        now: Instant,
+        segment: &SegmentIn<'a>,
+        board: Option<&mut Scoreboard>,
+    ) -> Arrival<'a> {
         if let Some(arrival) = self.check_new_syn(segment) {
             return arrival;
         }
@@ -158,7 +177,7 @@ impl Connection {
             self.establish(now, segment.acknowledgment);
             event = Event::Established;
         }
-        let mut arrival = self.on_ack(now, segment);
+        let mut arrival = self.on_ack(now, segment, board);
         if event == Event::Established {
             arrival.event = event;
         }
@@ -214,6 +233,13 @@ impl Connection {
         !first.plus(length).is_after(self.rcv_nxt)
     }
 
+    /// Whether a segment brings text, and all of it was in a window not long ago.
+    fn is_known(&self, segment: &SegmentIn<'_>) -> bool {
+        !segment.payload.is_empty()
+            && self.is_old(segment.sequence, segment.len())
+            && self.rcv_nxt.since(segment.sequence) <= self.largest_window()
+    }
+
     fn refuse_unacceptable<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         if segment.has(TcpFlags::RST) {
             return Arrival::new(Event::None, Fate::StrayReset);
@@ -225,7 +251,7 @@ impl Connection {
         if self.state == State::SynReceived {
             if self.ends_simultaneous_open(segment) {
                 self.establish(now, segment.acknowledgment);
-                self.update_window(segment, u32::from(segment.window));
+                self.update_window(segment, u32::from(segment.window), false);
                 self.flags.ack_owed = true;
                 return Arrival::new(Event::Established, Fate::Taken);
             }
@@ -242,7 +268,8 @@ impl Connection {
         } else {
             self.flags.ack_owed = true;
         }
-        Arrival::new(Event::None, Fate::Unacceptable)
+        let fate = if self.is_known(segment) { Fate::Duplicate } else { Fate::Unacceptable };
+        Arrival::new(Event::None, fate)
     }
 
     /// The answer to our SYN that crossed the guest's own (RFC 9293 3.5, figure 8).
@@ -259,14 +286,20 @@ impl Connection {
         self.snd_max != self.snd_una && segment.acknowledgment == self.snd_max
     }
 
-    /// RFC 5961 3.2: only a reset at exactly the expected number is believed.
+    /// RFC 9293 3.10.7.4 second check. RFC 5961 3.2: only a reset at exactly the expected number is
+    /// believed.
     fn on_reset<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
         if segment.sequence != self.rcv_nxt {
             return self.challenge(now);
         }
-        let refused = self.is_half_open() && self.flags.active;
+        let event = match self.state {
+            State::SynReceived if self.flags.active => Event::Refused,
+            // Both have ended, and each has all of the other's: there is nothing left to break.
+            State::Closing | State::LastAck | State::TimeWait => Event::Closed,
+            _ => Event::Reset,
+        };
         self.close();
-        Arrival::new(if refused { Event::Refused } else { Event::Reset }, Fate::Taken)
+        Arrival::new(event, Fate::Taken)
     }
 
     pub(super) fn challenge<'a>(&mut self, now: Instant) -> Arrival<'a> {
@@ -314,6 +347,7 @@ impl Connection {
             // One duplicate ACK for each segment behind a gap, at once (RFC 5681 4.2).
             self.duplicates_owed = self.duplicates_owed.saturating_add(1).min(MAX_DUPLICATES);
             arrival.fate = Fate::Gap;
+            arrival.beyond = Some(self.beyond(segment));
             return;
         }
         self.flags.ack_owed = true;
@@ -328,9 +362,38 @@ impl Connection {
         self.rcv_limit = self.rcv_limit.saturating_sub(length_u32(data));
         if data.is_empty() && !beyond.is_empty() {
             arrival.fate = Fate::Unacceptable;
+        } else if known > 0 && !data.is_empty() {
+            arrival.fate = Fate::Overlapped;
         }
         if beyond.is_empty() && segment.has(TcpFlags::FIN) {
-            // A FIN is taken at the edge of a full window, too, and must not turn it inside out.
+            self.take_fin();
+        }
+    }
+
+    /// Text beyond a gap, as far as it is in the window.
+    fn beyond<'a>(&self, segment: &SegmentIn<'a>) -> Beyond<'a> {
+        let room = self.rcv_adv.since(segment.sequence) as usize;
+        let text = segment.payload.get(..room).unwrap_or(segment.payload);
+        let fin = segment.has(TcpFlags::FIN) && text.len() == segment.payload.len();
+        Beyond { sequence: segment.sequence, text, fin }
+    }
+
+    /// `length` bytes of text stored before follow what was received, and are in order now; `fin`
+    /// says that the guest's stream ends behind them. To be called before
+    /// [`Connection::settle`] ends the batch that brought what was missing.
+    pub fn on_stored(&mut self, length: u32, fin: bool) {
+        let length = length.min(self.receive_window());
+        self.flags.ack_owed = true;
+        self.rcv_nxt = self.rcv_nxt.plus(length);
+        self.rcv_limit = self.rcv_limit.saturating_sub(length);
+        if fin && self.state.receives() {
+            self.take_fin();
+        }
+    }
+
+    /// A FIN is taken at the edge of a full window, too, and must not turn it inside out.
+    fn take_fin(&mut self) {
+        if !self.flags.fin_pending {
             self.rcv_nxt = self.rcv_nxt.plus(1);
             self.rcv_adv = self.rcv_adv.max(self.rcv_nxt);
             self.flags.fin_pending = true;

@@ -1,4 +1,5 @@
-//! Loss recovery towards the guest: NewReno (RFC 5681, RFC 6582), from the first detected loss.
+//! Loss recovery towards the guest from the first detected loss on: by SACK (RFC 6675) if there is a
+//! scoreboard, else NewReno (RFC 6582), and congestion avoidance (RFC 5681).
 //!
 //! A local link loses nothing as a rule, so a connection begins without any congestion limit; the
 //! link's own room is what holds it back. The first loss shows that the guest cannot keep what it
@@ -19,6 +20,8 @@ pub(super) struct Congestion {
     ssthresh: u32,
     /// The highest sequence number sent when the last loss was detected (RFC 6582 3.2).
     recover: SeqNumber,
+    /// Duplicates with SACK blocks since anything new was acknowledged.
+    duplicates: u8,
     recovering: bool,
 }
 
@@ -32,7 +35,13 @@ pub(super) enum Recovery {
 
 impl Congestion {
     pub(super) const fn new(iss: SeqNumber) -> Self {
-        Self { cwnd: UNLIMITED, ssthresh: UNLIMITED, recover: iss, recovering: false }
+        Self {
+            cwnd: UNLIMITED,
+            ssthresh: UNLIMITED,
+            recover: iss,
+            duplicates: 0,
+            recovering: false,
+        }
     }
 
     /// How many bytes may be in flight.
@@ -40,19 +49,34 @@ impl Congestion {
         self.cwnd
     }
 
-    /// New data was acknowledged: `acked` bytes, up to `una`; `flight` bytes are still out.
-    pub(super) fn on_ack(&mut self, acked: u32, una: SeqNumber, flight: u32, mss: u32) -> Recovery {
+    /// Whether a loss is being repaired.
+    pub(super) const fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    /// New data was acknowledged: `acked` bytes, up to `una`; `flight` bytes are still out. With a
+    /// scoreboard (`selective`) the window stays as it is while a loss is repaired.
+    pub(super) fn on_ack(
+        &mut self,
+        acked: u32,
+        una: SeqNumber,
+        flight: u32,
+        mss: u32,
+        selective: bool,
+    ) -> Recovery {
+        self.duplicates = 0;
         if self.cwnd == UNLIMITED {
             return Recovery::Nothing;
         }
         if self.recovering {
-            return self.on_ack_in_recovery(acked, una, flight, mss);
+            return self.on_ack_in_recovery(acked, una, flight, mss, selective);
         }
         let growth = if self.cwnd < self.ssthresh {
             acked.min(mss)
         } else {
-            let square = u64::from(mss) * u64::from(mss);
-            u32::try_from(square / u64::from(self.cwnd.max(1))).unwrap_or(mss).max(1)
+            // A segment for each window acknowledged, by whatever number of ACKs (RFC 5681 3.1).
+            let share = u64::from(mss) * u64::from(acked) / u64::from(self.cwnd.max(1));
+            u32::try_from(share).unwrap_or(mss).min(mss).max(1)
         };
         self.cwnd = self.cwnd.saturating_add(growth).min(UNLIMITED - 1);
         Recovery::Nothing
@@ -64,6 +88,7 @@ impl Congestion {
         una: SeqNumber,
         flight: u32,
         mss: u32,
+        selective: bool,
     ) -> Recovery {
         if !una.is_before(self.recover) {
             // A full acknowledgment (RFC 6582 3.2 step 3): deflate, without a burst.
@@ -72,6 +97,9 @@ impl Congestion {
             return Recovery::Nothing;
         }
         // A partial one: the next segment was lost too.
+        if selective {
+            return Recovery::Retransmit;
+        }
         self.cwnd = self.cwnd.saturating_sub(acked).saturating_add(mss).max(mss);
         Recovery::Retransmit
     }
@@ -104,6 +132,36 @@ impl Congestion {
         Recovery::Retransmit
     }
 
+    /// The guest has told of something beyond a gap, while `flight` bytes were out, the last of them
+    /// before `nxt`; `lost` says that by all it has told the first one missing is lost (RFC 6675 5).
+    pub(super) fn on_selective(
+        &mut self,
+        lost: bool,
+        una: SeqNumber,
+        nxt: SeqNumber,
+        flight: u32,
+        mss: u32,
+    ) -> Recovery {
+        if self.recovering {
+            return Recovery::Nothing;
+        }
+        self.duplicates = self.duplicates.saturating_add(1);
+        let proven = lost || self.duplicates >= DUPLICATE_ACK_THRESHOLD;
+        if !proven || una.is_before(self.recover) {
+            return Recovery::Nothing;
+        }
+        self.repair(nxt, flight, mss);
+        Recovery::Retransmit
+    }
+
+    /// A loss among the `flight` bytes out, the last of them before `nxt`, is to be repaired.
+    pub(super) fn repair(&mut self, nxt: SeqNumber, flight: u32, mss: u32) {
+        self.ssthresh = Self::half(flight, mss);
+        self.cwnd = self.ssthresh;
+        self.recover = nxt;
+        self.recovering = true;
+    }
+
     /// The retransmission timer ran out with `flight` bytes out, the last before `nxt`.
     pub(super) fn on_timeout(&mut self, first: bool, nxt: SeqNumber, flight: u32, mss: u32) {
         if first {
@@ -111,6 +169,7 @@ impl Congestion {
         }
         self.cwnd = mss;
         self.recover = nxt;
+        self.duplicates = 0;
         self.recovering = false;
     }
 
@@ -128,7 +187,7 @@ mod tests {
     #[test]
     fn no_limit_before_the_first_loss() {
         let mut c = Congestion::new(SeqNumber(0));
-        assert_eq!(c.on_ack(MSS, SeqNumber(1000), 0, MSS), Recovery::Nothing);
+        assert_eq!(c.on_ack(MSS, SeqNumber(1000), 0, MSS, false), Recovery::Nothing);
         assert_eq!(c.window(), UNLIMITED);
     }
 
@@ -140,8 +199,8 @@ mod tests {
         assert_eq!(c.window(), 6000);
         assert_eq!(c.on_duplicate(una, nxt, 10_000, MSS), Recovery::Nothing);
         assert_eq!(c.window(), 7000);
-        assert_eq!(c.on_ack(2000, SeqNumber(2001), 8000, MSS), Recovery::Retransmit);
-        assert_eq!(c.on_ack(8000, nxt, 0, MSS), Recovery::Nothing);
+        assert_eq!(c.on_ack(2000, SeqNumber(2001), 8000, MSS, false), Recovery::Retransmit);
+        assert_eq!(c.on_ack(8000, nxt, 0, MSS, false), Recovery::Nothing);
         assert_eq!(c.window(), 2000);
     }
 
@@ -151,10 +210,10 @@ mod tests {
         c.on_timeout(true, SeqNumber(8001), 8000, MSS);
         assert_eq!(c.window(), MSS);
         for _ in 0..3 {
-            c.on_ack(MSS, SeqNumber(9000), 0, MSS);
+            c.on_ack(MSS, SeqNumber(9000), 0, MSS, false);
         }
         assert_eq!(c.window(), 4000);
-        c.on_ack(MSS, SeqNumber(9000), 0, MSS);
+        c.on_ack(MSS, SeqNumber(9000), 0, MSS, false);
         assert_eq!(c.window(), 4250);
     }
 

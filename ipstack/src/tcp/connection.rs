@@ -69,6 +69,9 @@ pub struct Limits {
     pub window_scale: u8,
     /// Bytes that may be received before more is promised.
     pub receive_window: u32,
+    /// Whether text beyond a gap can be stored, so that SACK is worth offering (RFC 2018). A
+    /// sender with SACK takes duplicate ACKs without blocks for nothing.
+    pub sack: bool,
 }
 
 /// One TCP connection with the guest. Plain data; deadlines are absolute.
@@ -86,7 +89,6 @@ pub struct Connection {
     pub(super) snd_max: SeqNumber,
     pub(super) snd_wnd: u32,
     pub(super) snd_wl1: SeqNumber,
-    pub(super) snd_wl2: SeqNumber,
     /// The largest window the guest has offered (RFC 9293 3.8.6.2.1, Max(SND.WND)).
     pub(super) max_snd_wnd: u32,
 
@@ -98,6 +100,8 @@ pub struct Connection {
     pub(super) rcv_limit_max: u32,
 
     pub(super) congestion: Congestion,
+    /// Bytes between `snd_una` and `snd_nxt` that are not on their way any more.
+    pub(super) out_of_pipe: u32,
     pub(super) rtt: RttEstimator,
     /// The segment being timed: acknowledging this number ends the measurement.
     pub(super) rtt_seq: SeqNumber,
@@ -131,6 +135,8 @@ pub(super) struct Flags {
     pub(super) mss_option: bool,
     /// The guest's SYN offered window scale, or ours does.
     pub(super) scaling: bool,
+    /// Both ends may send SACK blocks (RFC 2018 2); this end would, until the guest's SYN is known.
+    pub(super) sack: bool,
     /// The host's side is connected, so the SYN may be answered.
     pub(super) connected: bool,
     /// A SYN or SYN-ACK is to be sent.
@@ -149,6 +155,8 @@ pub(super) struct Flags {
     pub(super) fin_pending: bool,
     /// The first unacknowledged segment is to be sent again, out of turn.
     pub(super) retransmit: bool,
+    /// What was asked for last lies between what the guest holds.
+    pub(super) fills_hole: bool,
     /// The next transmission is a zero-window probe.
     pub(super) probe: bool,
     pub(super) keep_alive: bool,
@@ -189,7 +197,7 @@ impl Connection {
         let mss = limits.mss.max(MIN_MSS);
         Self {
             state,
-            flags: Flags::default(),
+            flags: Flags { sack: limits.sack, ..Flags::default() },
             timer: Timer::Off,
             deadline: now,
             snd_una: iss,
@@ -197,7 +205,7 @@ impl Connection {
             snd_max: iss,
             snd_wnd: 0,
             snd_wl1: SeqNumber(0),
-            snd_wl2: iss,
+            out_of_pipe: 0,
             max_snd_wnd: 0,
             rcv_nxt: SeqNumber(0),
             rcv_adv: SeqNumber(0),
@@ -226,6 +234,7 @@ impl Connection {
         // Not even this one: who sends no options may not expect any, and RFC 9293 3.7.1 lets both
         // ends live with 536 bytes then.
         self.flags.mss_option |= syn.mss.is_some();
+        self.flags.sack &= syn.sack_permitted;
         match syn.window_scale {
             Some(shift) => {
                 self.snd_shift = shift.min(MAX_WINDOW_SCALE);
@@ -287,6 +296,18 @@ impl Connection {
         self.mss = self.mss.min(mss.max(MIN_MSS));
     }
 
+    /// Whether a loss is being repaired, so that a scoreboard is still of use.
+    #[must_use]
+    pub const fn is_recovering(&self) -> bool {
+        self.congestion.is_recovering()
+    }
+
+    /// Whether SACK was negotiated with the guest.
+    #[must_use]
+    pub const fn has_sack(&self) -> bool {
+        self.flags.sack && self.state.is_synchronized()
+    }
+
     /// Whether the host's side is known to be connected.
     #[must_use]
     pub const fn is_host_connected(&self) -> bool {
@@ -326,6 +347,12 @@ impl Connection {
     #[must_use]
     pub const fn sent_up_to(&self) -> SeqNumber {
         self.snd_max
+    }
+
+    /// The number of the next byte expected of the guest.
+    #[must_use]
+    pub const fn next_expected(&self) -> SeqNumber {
+        self.rcv_nxt
     }
 
     /// The number of the guest's SYN.

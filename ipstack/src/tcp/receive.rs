@@ -28,7 +28,7 @@ impl Connection {
     }
 
     /// Whether the guest may send no more than half of what it could at best, or less than a
-    /// segment, so that it is time to look for more room.
+    /// segment, so that it is time to look for more room. One that has ended needs none.
     #[must_use]
     pub fn is_receive_limited(&self) -> bool {
         self.is_little(self.receive_window())
@@ -42,7 +42,8 @@ impl Connection {
     }
 
     fn is_little(&self, window: u32) -> bool {
-        window < u32::from(self.offered_mss) || window <= self.most_promised() / 2
+        let ended = !self.state.receives() && !self.is_half_open();
+        !ended && (window < u32::from(self.offered_mss) || window <= self.most_promised() / 2)
     }
 
     /// Whether the guest is to be told that there is room again. It is told when its window has
@@ -67,7 +68,7 @@ impl Connection {
     }
 
     /// The largest window that the header can say.
-    fn largest_window(&self) -> u32 {
+    pub(super) fn largest_window(&self) -> u32 {
         u32::from(u16::MAX) << self.window_shift()
     }
 

@@ -1,6 +1,6 @@
 //! A segment as the state machine sees it.
 
-use super::SeqNumber;
+use super::{SackBlocks, SeqNumber};
 use crate::wire::tcp::{TcpFlags, TcpSegment};
 
 /// A segment from the guest: what [`TcpSegment`] holds, without ports.
@@ -18,28 +18,30 @@ pub struct SegmentIn<'a> {
     pub mss: Option<u16>,
     /// Window scale option.
     pub window_scale: Option<u8>,
+    /// SACK-permitted option.
+    pub sack_permitted: bool,
+    /// SACK option.
+    pub sack: SackBlocks,
     /// Text.
     pub payload: &'a [u8],
 }
 
 impl<'a> SegmentIn<'a> {
-    /// The segment parsed from the wire. Options are read only where they can occur, on a SYN.
+    /// The segment parsed from the wire.
     #[must_use]
     pub fn new(segment: &TcpSegment<'a>) -> Self {
         let flags = segment.flags();
-        let (mss, window_scale) = if flags.contains(TcpFlags::SYN) {
-            let options = segment.options();
-            (options.mss, options.window_scale)
-        } else {
-            (None, None)
-        };
+        let options = segment.options();
+        let of_syn = flags.contains(TcpFlags::SYN);
         Self {
             sequence: SeqNumber(segment.sequence()),
             acknowledgment: SeqNumber(segment.acknowledgment()),
             flags,
             window: segment.window(),
-            mss,
-            window_scale,
+            mss: options.mss.filter(|_| of_syn),
+            window_scale: options.window_scale.filter(|_| of_syn),
+            sack_permitted: options.sack_permitted && of_syn,
+            sack: SackBlocks::from_options(&options),
             payload: segment.payload(),
         }
     }

@@ -1,7 +1,7 @@
-//! What is to be sent next (RFC 9293 3.8, RFC 5681, RFC 6582).
+//! What is to be sent next (RFC 9293 3.8, RFC 5681, RFC 6582, RFC 6675).
 
 use super::timer::{TIME_WAIT, Timer};
-use super::{Connection, SegmentIn, SeqNumber, State};
+use super::{Connection, SackBlocks, Scoreboard, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
 
@@ -20,6 +20,10 @@ pub struct SegmentOut {
     pub mss: Option<u16>,
     /// Window scale option.
     pub window_scale: Option<u8>,
+    /// SACK-permitted option.
+    pub sack_permitted: bool,
+    /// SACK option: the owner of what is stored beyond a gap fills it in.
+    pub sack: SackBlocks,
     /// It is a duplicate ACK that asks for missing text (RFC 5681 4.2).
     pub duplicate: bool,
 }
@@ -62,6 +66,8 @@ pub fn reset_reply(segment: &SegmentIn<'_>) -> Option<SegmentOut> {
         window: 0,
         mss: None,
         window_scale: None,
+        sack_permitted: false,
+        sack: SackBlocks::NONE,
         duplicate: false,
     })
 }
@@ -72,7 +78,7 @@ impl Connection {
     /// No ACK ever waits for a timer. That one ACK may cover a whole batch of segments, more than
     /// the two of RFC 5681 4.2, is deliberate: that rule keeps the clock of a sender's slow start
     /// running over a network, while this sender is local and its window opens once a batch.
-    pub fn poll_transmit(&mut self, now: Instant) -> Transmit {
+    pub fn poll_transmit(&mut self, now: Instant, board: Option<&Scoreboard>) -> Transmit {
         if self.host_failure_is_due() {
             return Transmit::Segment(self.abort());
         }
@@ -84,7 +90,7 @@ impl Connection {
             return Transmit::Segment(self.header(self.snd_una.minus(1), TcpFlags::ACK));
         }
         if self.state.sends() {
-            if let Some(data) = self.transmit_data() {
+            if let Some(data) = self.transmit_data(board) {
                 return data;
             }
             if self.fin_is_next() {
@@ -128,14 +134,22 @@ impl Connection {
             window: self.syn_window(),
             mss: self.flags.mss_option.then_some(self.offered_mss),
             window_scale: self.flags.scaling.then_some(self.rcv_shift),
+            sack_permitted: self.flags.sack,
+            sack: SackBlocks::NONE,
             duplicate: false,
         })
     }
 
-    fn transmit_data(&mut self) -> Option<Transmit> {
+    fn transmit_data(&mut self, board: Option<&Scoreboard>) -> Option<Transmit> {
         if self.is_out_of_turn() {
-            return self.transmit_out_of_turn();
+            return self.transmit_out_of_turn(board);
         }
+        let hole = self.next_hole(board);
+        self.flags.fills_hole = hole.is_some();
+        if let Some((start, limit)) = hole {
+            return Some(Transmit::Data { offset: start.since(self.snd_una), limit });
+        }
+        self.pass_what_is_held(board);
         // A probe of a window that is open, but not worthwhile, fills it
         // (RFC 9293 3.8.6.2.1, the override timeout).
         let probe = core::mem::take(&mut self.flags.probe);
@@ -150,7 +164,37 @@ impl Connection {
             u32::MAX
         };
         self.flags.probe = probe;
+        let most = most.min(self.missing_from(self.snd_nxt, board));
         Some(Transmit::Data { offset, limit: self.usable_window().min(most) })
+    }
+
+    /// The next bytes that the guest misses between others that it holds, as many as may be on
+    /// their way; any of them if there is nothing new to be sent.
+    fn next_hole(&self, board: Option<&Scoreboard>) -> Option<(SeqNumber, u32)> {
+        let board = board.filter(|_| self.congestion.is_recovering())?;
+        let mss = u32::from(self.mss);
+        let pipe = self.snd_nxt.since(self.snd_una).saturating_sub(self.out_of_pipe);
+        let full = self.congestion.window().saturating_sub(pipe).checked_div(mss)?;
+        let (start, end) = board.next_hole(self.snd_una, mss, !self.expects_new_data())?;
+        let text = self.data_outstanding().saturating_sub(start.since(self.snd_una));
+        let limit = end.since(start).min(text).min(full.saturating_mul(mss));
+        (limit > 0).then_some((start, limit))
+    }
+
+    /// After a timeout: what the guest holds is not sent again.
+    fn pass_what_is_held(&mut self, board: Option<&Scoreboard>) {
+        let Some(end) = board.and_then(|board| board.end_of(self.snd_nxt)) else { return };
+        if self.resends() {
+            let text = self.snd_una.plus(self.data_outstanding());
+            self.snd_nxt = if end.is_after(text) { text } else { end };
+            self.count_pipe(board);
+        }
+    }
+
+    /// How many bytes from `number` on the guest may miss, before the next that it holds.
+    fn missing_from(&self, number: SeqNumber, board: Option<&Scoreboard>) -> u32 {
+        let next = board.and_then(|board| board.start_after(number));
+        next.map_or(u32::MAX, |next| next.since(number))
     }
 
     /// Whether the next text begins at `snd_una`, wherever `snd_nxt` is.
@@ -160,10 +204,11 @@ impl Connection {
 
     /// The first unacknowledged segment again, or a zero-window probe: one octet, new if there is
     /// no old one (RFC 9293 3.8.6.1).
-    fn transmit_out_of_turn(&mut self) -> Option<Transmit> {
+    fn transmit_out_of_turn(&mut self, board: Option<&Scoreboard>) -> Option<Transmit> {
         let outstanding = self.data_outstanding();
         let limit = if self.flags.retransmit {
-            outstanding.min(u32::from(self.mss))
+            let missing = self.missing_from(self.snd_una, board);
+            outstanding.min(u32::from(self.mss)).min(missing)
         } else {
             u32::from(outstanding > 0 || self.expects_new_data())
         };
@@ -204,8 +249,10 @@ impl Connection {
     }
 
     fn usable_window(&self) -> u32 {
-        let window = self.snd_wnd.min(self.congestion.window());
-        window.saturating_sub(self.snd_nxt.since(self.snd_una))
+        let ahead = self.snd_nxt.since(self.snd_una);
+        let pipe = ahead.saturating_sub(self.out_of_pipe);
+        let allowed = self.congestion.window().saturating_sub(pipe);
+        self.snd_wnd.saturating_sub(ahead).min(allowed)
     }
 
     /// Sender's silly window avoidance (RFC 9293 3.8.6.2.1): a full segment, or half of the
@@ -264,18 +311,27 @@ impl Connection {
 
     /// `length` bytes were peeked where [`Transmit::Data`] asked; `end` says that the host's stream
     /// ends behind them, `drained` that nothing more is there now. Returns the segment's header.
-    pub fn data_sent(&mut self, now: Instant, length: u32, drained: bool, end: bool) -> SegmentOut {
+    pub fn data_sent(
+        &mut self,
+        now: Instant,
+        length: u32,
+        drained: bool,
+        end: bool,
+        board: Option<&mut Scoreboard>,
+    ) -> SegmentOut {
         let out_of_turn = self.is_out_of_turn();
+        let hole = self.next_hole(board.as_deref()).filter(|_| self.flags.fills_hole);
+        self.flags.fills_hole = false;
         self.flags.retransmit = false;
         self.flags.probe = false;
         let mut flags = TcpFlags::ACK;
         if drained || end {
             flags = flags.with(TcpFlags::PSH);
         }
-        if out_of_turn {
-            self.flags.timing = false;
-            self.snd_max = self.snd_max.max(self.snd_una.plus(length));
-            let header = self.header(self.snd_una, flags);
+        let again = hole.map(|(start, _)| start).filter(|_| !out_of_turn);
+        if let Some(start) = again.or(out_of_turn.then_some(self.snd_una)) {
+            self.note_sent_again(start, length, board);
+            let header = self.header(start, flags);
             self.rearm(now, false);
             return header;
         }
@@ -302,6 +358,19 @@ impl Connection {
         header
     }
 
+    /// Something was sent out of turn.
+    fn note_sent_again(&mut self, start: SeqNumber, length: u32, board: Option<&mut Scoreboard>) {
+        let end = start.plus(length);
+        self.snd_max = self.snd_max.max(end);
+        // With a scoreboard the guest tells of the segment being timed, whatever lies before it.
+        let timed = self.rtt_seq.is_after(start) && !self.rtt_seq.is_after(end);
+        self.flags.timing &= board.is_some() && !timed;
+        if let Some(board) = board {
+            board.note_resent(end, self.snd_max);
+            self.count_pipe(Some(board));
+        }
+    }
+
     /// There was nothing to peek where [`Transmit::Data`] asked.
     pub fn host_drained(&mut self) {
         self.note_end(false);
@@ -315,8 +384,12 @@ impl Connection {
     /// Bytes that were sent can't be gone. Should a host lose them all the same, the guest is not
     /// sent others in their place.
     fn note_end(&mut self, end: bool) {
-        let again =
-            if self.is_out_of_turn() { self.data_outstanding() > 0 } else { self.resends() };
+        let fills_hole = core::mem::take(&mut self.flags.fills_hole);
+        let again = if self.is_out_of_turn() {
+            self.data_outstanding() > 0
+        } else {
+            fills_hole || self.resends()
+        };
         self.flags.readable = false;
         self.flags.retransmit = false;
         self.flags.probe = false;
@@ -371,6 +444,8 @@ impl Connection {
             window,
             mss: None,
             window_scale: None,
+            sack_permitted: false,
+            sack: SackBlocks::NONE,
             duplicate: false,
         }
     }

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use super::{Connection, State};
+use super::{Connection, Scoreboard, State};
 use crate::Instant;
 use crate::fmt::{debug, trace};
 
@@ -105,14 +105,14 @@ impl Connection {
     }
 
     /// Does what is due at `now`. Early and repeated calls are harmless.
-    pub fn on_timer(&mut self, now: Instant) -> TimerOutcome {
+    pub fn on_timer(&mut self, now: Instant, board: Option<&mut Scoreboard>) -> TimerOutcome {
         if self.timer == Timer::Off || now < self.deadline {
             return TimerOutcome::Early;
         }
         match self.timer {
             Timer::Off => TimerOutcome::Early,
             Timer::Connect => TimerOutcome::GiveUp,
-            Timer::Retransmit => self.on_retransmission_timeout(now),
+            Timer::Retransmit => self.on_retransmission_timeout(now, board),
             Timer::Persist => self.on_persist_timeout(now),
             Timer::Idle => self.on_idle(now),
             Timer::TimeWait => {
@@ -122,9 +122,13 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 5.4 to 5.6, and go-back-N from the first unacknowledged byte: without SACK the
-    /// sender does not know what else is missing.
-    fn on_retransmission_timeout(&mut self, now: Instant) -> TimerOutcome {
+    /// RFC 6298 5.4 to 5.6, and go-back-N from the first unacknowledged byte, past what the guest is
+    /// known to hold.
+    fn on_retransmission_timeout(
+        &mut self,
+        now: Instant,
+        board: Option<&mut Scoreboard>,
+    ) -> TimerOutcome {
         let limit = if self.is_half_open() { SYN_RETRIES } else { DATA_RETRIES };
         if self.retries >= limit {
             debug!("no acknowledgment of {} after {} tries", self.snd_una.0, self.retries);
@@ -142,6 +146,11 @@ impl Connection {
             let flight = self.snd_max.since(self.snd_una);
             self.congestion.on_timeout(first, self.snd_max, flight, u32::from(self.mss));
             self.snd_nxt = self.snd_una;
+            if let Some(board) = board.filter(|board| !first || board.holds(self.snd_una)) {
+                // The guest may have thrown it away (RFC 2018 8).
+                board.clear();
+            }
+            self.out_of_pipe = 0;
         }
         self.set_timer(Timer::Retransmit, now.after(self.interval()));
         TimerOutcome::Retransmit

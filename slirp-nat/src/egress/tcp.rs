@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use ipstack::tcp::SegmentOut;
+use ipstack::tcp::{MAX_SACK_BLOCKS, SegmentOut};
 use ipstack::wire::TcpOptions;
 use ipstack::wire::ethernet::{MIN_FRAME_LEN, MacAddr};
 use ipstack::wire::ipv4::{self, IpProtocol, Ipv4Header};
@@ -18,8 +18,9 @@ use crate::stats::{DropReason, Stats};
 /// Bytes of all headers of a TCP segment with data.
 pub(crate) const TCP_PAYLOAD: usize = IP_PAYLOAD + tcp::HEADER_LEN;
 
-/// Room for the headers of a TCP segment with the options of a SYN: MSS and window scale.
-const SYN_FRAME: usize = TCP_PAYLOAD + 8;
+/// Room for the headers of a TCP segment with options: those of a SYN, which are MSS, window scale
+/// and SACK-permitted, or three SACK blocks, which take more.
+const SEGMENT_FRAME: usize = TCP_PAYLOAD + 4 + 8 * MAX_SACK_BLOCKS;
 
 impl Egress<'_> {
     /// Sends a reset that belongs to no flow, or to one that is over.
@@ -48,7 +49,7 @@ impl Egress<'_> {
 
     /// Whether a TCP segment without data can be sent now.
     pub(crate) fn can_send_segment<L: Link + ?Sized>(link: &mut L) -> bool {
-        has_room(link, SYN_FRAME.max(MIN_FRAME_LEN))
+        has_room(link, SEGMENT_FRAME.max(MIN_FRAME_LEN))
     }
 
     /// Sends a TCP segment without data.
@@ -62,7 +63,7 @@ impl Egress<'_> {
     ) {
         let source = router_mac(config.gateway);
         let identification = self.identification(key.remote.ipv4(), key.guest.ipv4());
-        let Some(frame) = link.reserve(SYN_FRAME) else {
+        let Some(frame) = link.reserve(SEGMENT_FRAME) else {
             return stats.drop(DropReason::ReplyQueueFull);
         };
         let headers = TcpFrame { key, destination: mac, source, identification };
@@ -129,7 +130,8 @@ fn tcp_header(key: &FlowKey, segment: &SegmentOut) -> TcpHeader {
         options: TcpOptions {
             mss: segment.mss,
             window_scale: segment.window_scale,
-            ..TcpOptions::NONE
+            sack_permitted: segment.sack_permitted,
+            ..segment.sack.to_options()
         },
     }
 }

@@ -7,11 +7,13 @@ pub(crate) mod key;
 mod lists;
 mod permits;
 pub(crate) mod ping;
+mod recovery;
 pub(crate) mod share;
 mod table;
 pub(crate) mod tcp;
 mod tcp_end;
 mod tcp_events;
+mod tcp_gap;
 mod tcp_output;
 mod tcp_window;
 pub(crate) mod udp;
@@ -30,6 +32,8 @@ pub(crate) use key::{Endpoint, FlowKey, FlowKind};
 pub(crate) use lists::Class;
 pub use permits::Permit;
 pub(crate) use permits::Permits;
+pub(crate) use recovery::Recoveries;
+pub use recovery::Recovery;
 pub(crate) use table::FlowTable;
 use table::Links;
 
@@ -80,7 +84,9 @@ pub(crate) struct TcpFlow {
     pub(crate) connection: Connection,
     pub(crate) parked: Parked,
     /// When data last came from the guest, in epochs of [`share::UploadShare`].
-    pub(crate) upload_epoch: u32,
+    pub(crate) upload_epoch: u16,
+    /// What it keeps while something of its stream is missing, if it has to and may.
+    pub(crate) recovery: recovery::RecoveryIndex,
     /// The guest has ended its stream, and the host is told once nothing is parked.
     pub(crate) shutdown_owed: bool,
 }

@@ -8,16 +8,16 @@ const EPOCH_SHIFT: u32 = 18;
 /// Counts the flows that move data, without a timer.
 #[derive(Debug, Default)]
 pub(crate) struct UploadShare {
-    epoch: u32,
+    epoch: u16,
     current: u32,
     previous: u32,
 }
 
 impl UploadShare {
     /// Counts a flow that moves data at `now`; `seen` is its own note of when it last did.
-    pub(crate) fn count(&mut self, now: Instant, seen: &mut u32) {
+    pub(crate) fn count(&mut self, now: Instant, seen: &mut u16) {
         #[expect(clippy::cast_possible_truncation, reason = "epochs are compared for equality")]
-        let epoch = ((now.micros() >> EPOCH_SHIFT) as u32).saturating_add(1);
+        let epoch = ((now.micros() >> EPOCH_SHIFT) as u16).max(1);
         if epoch != self.epoch {
             let adjacent = epoch == self.epoch.wrapping_add(1);
             self.previous = if adjacent { self.current } else { 0 };

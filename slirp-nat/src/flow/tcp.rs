@@ -41,6 +41,7 @@ impl Core<'_> {
             mss: self.config.mtu.saturating_sub(IP_AND_TCP),
             window_scale: WINDOW_SCALE,
             receive_window: INITIAL_WINDOW,
+            sack: self.stores_beyond_gaps(),
         }
     }
 
@@ -127,6 +128,7 @@ impl Core<'_> {
             connection,
             parked: Parked::EMPTY,
             upload_epoch: 0,
+            recovery: 0,
             shutdown_owed: false,
         });
         let id = self.table.insert(key, body)?;
@@ -201,17 +203,23 @@ impl Core<'_> {
         text: &mut Vec<&'f [u8], BATCH>,
     ) -> u32 {
         let Pending { id, segment } = pending;
-        let Some(tcp) = self.tcp(*id) else {
+        if !segment.sack.is_empty() && self.tcp(*id).is_some_and(|tcp| tcp.connection.has_sack()) {
+            self.recovery_of(*id);
+        }
+        let Some((tcp, board)) = self.tcp_and_board(*id) else {
             self.stats.drop(DropReason::TcpNoFlow);
             return 0;
         };
-        let arrival = tcp.connection.on_segment(io.now, segment);
+        let arrival = tcp.connection.on_segment(io.now, segment, board);
         self.stats.counters.tcp_segments_in += 1;
         self.count_fate(arrival.fate);
         self.stats.counters.tcp_fast_retransmits += u64::from(arrival.fast_retransmit);
         if !arrival.data.is_empty() {
             // As many segments as the batch has fit.
             let _ = text.push(arrival.data);
+        }
+        if let Some(beyond) = &arrival.beyond {
+            self.store_beyond(io, *id, beyond);
         }
         match arrival.event {
             Event::None | Event::Closed => {}
@@ -239,8 +247,11 @@ impl Core<'_> {
     fn count_fate(&mut self, fate: Fate) {
         match fate {
             Fate::Taken => {}
+            Fate::Overlapped => self.stats.counters.tcp_segments_overlapped += 1,
+            Fate::Duplicate => self.stats.drop(DropReason::TcpDuplicate),
+            // Counted by what becomes of its text.
+            Fate::Gap => {}
             Fate::Unacceptable | Fate::StrayReset => self.stats.drop(DropReason::TcpWindow),
-            Fate::Gap => self.stats.drop(DropReason::TcpGap),
             Fate::Challenged => {
                 self.stats.counters.tcp_challenge_acks += 1;
                 self.stats.drop(DropReason::TcpWindow);
@@ -266,42 +277,103 @@ impl Core<'_> {
         if acked > 0 {
             io.host.consume(token, acked as usize);
         }
-        let total = total_len(text);
-        let mut taken = 0;
-        if total > 0 {
-            self.share.count(io.now, &mut tcp.upload_epoch);
-            if tcp.parked.is_empty() {
-                taken = match io.host.send(token, text) {
-                    Ok(taken) => taken.min(total),
-                    Err(error) => return self.on_host_failure(io, id, error),
-                };
-                self.stats.counters.short_writes += u64::from(taken < total);
-            }
-            if taken < total {
-                let parked = self.pool.park(&mut tcp.parked, text, taken);
-                self.stats.counters.bytes_parked += parked as u64;
-                taken = taken.saturating_add(parked);
-            }
-            self.stats.counters.tcp_bytes_in += taken as u64;
+        let recovers = tcp.recovery != 0;
+        let Ok(untaken) = self.hand_on(io, id, text) else { return };
+        let stored = if recovers && untaken == 0 { self.take_stored(id) } else { 0 };
+        if recovers {
+            self.end_recovery(id);
         }
-        let untaken = u32::try_from(total.saturating_sub(taken)).unwrap_or(u32::MAX);
-        if untaken > 0 {
-            self.stats.drop(DropReason::TcpNoRoom);
-        }
+        let Some(tcp) = self.tcp(id) else { return };
         if tcp.connection.settle(io.now, untaken) {
             tcp.shutdown_owed = true;
         }
-        if tcp.shutdown_owed && tcp.parked.is_empty() {
-            tcp.shutdown_owed = false;
-            io.host.shutdown_write(token);
+        if stored > 0 && self.write_parked(io, id).is_err() {
+            return;
         }
-        if total > 0 && tcp.connection.is_receive_limited() {
+        self.shut_down_if_owed(io, id);
+        let Some(tcp) = self.tcp(id) else { return };
+        let limited = tcp.connection.is_receive_limited();
+        if limited && (stored > 0 || !text.is_empty()) {
             self.promise_window(io, id);
         }
         self.table.make_ready(id);
         self.after_tcp(io, id);
     }
+
+    /// Hands text on to the host, or parks it; returns how many bytes of it could not be taken.
+    fn hand_on<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+        text: &[&[u8]],
+    ) -> Result<u32, HostFailed> {
+        let total = total_len(text);
+        let Some(flow) = self.table.get_mut(id).filter(|_| total > 0) else { return Ok(0) };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return Ok(0) };
+        self.share.count(io.now, &mut tcp.upload_epoch);
+        let mut taken = 0;
+        if tcp.parked.is_empty() {
+            taken = match io.host.send(token, text) {
+                Ok(taken) => taken.min(total),
+                Err(error) => return Err(self.on_host_failure(io, id, error)),
+            };
+            self.stats.counters.short_writes += u64::from(taken < total);
+        }
+        if taken < total {
+            taken = taken.saturating_add(self.park(id, text, taken));
+        }
+        self.stats.counters.tcp_bytes_in += taken as u64;
+        let untaken = u32::try_from(total.saturating_sub(taken)).unwrap_or(u32::MAX);
+        if untaken > 0 {
+            self.stats.drop(DropReason::TcpNoRoom);
+        }
+        Ok(untaken)
+    }
+
+    /// Writes what is parked, as far as the host takes it.
+    pub(super) fn write_parked<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) -> Result<(), HostFailed> {
+        let Some(flow) = self.table.get_mut(id) else { return Ok(()) };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return Ok(()) };
+        while !tcp.parked.is_empty() {
+            let (offered, sent) = {
+                let slices = self.pool.slices(&tcp.parked);
+                (total_len(&slices), io.host.send(token, &slices))
+            };
+            match sent {
+                Ok(taken) => {
+                    self.pool.advance(&mut tcp.parked, taken.min(offered));
+                    if taken < offered || offered == 0 {
+                        break;
+                    }
+                }
+                Err(error) => return Err(self.on_host_failure(io, id, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the host of the guest's end, once it has all that came before.
+    pub(super) fn shut_down_if_owed<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
+        if tcp.shutdown_owed && tcp.parked.is_empty() {
+            tcp.shutdown_owed = false;
+            io.host.shutdown_write(token);
+        }
+    }
 }
+
+/// The host's side has failed, and what follows from that is done.
+#[derive(Debug)]
+pub(super) struct HostFailed;
 
 pub(super) fn total_len(parts: &[&[u8]]) -> usize {
     parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()))

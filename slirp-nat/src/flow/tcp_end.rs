@@ -51,6 +51,7 @@ impl Core<'_> {
         let mut flow = self.table.remove(id)?;
         if let Body::Tcp(tcp) = &mut flow.body {
             self.pool.release(&mut tcp.parked);
+            self.recoveries.give_back(&mut self.pool, tcp.recovery, id);
         }
         self.end_host_side(io.host, flow.token, how);
         Some(flow.key)

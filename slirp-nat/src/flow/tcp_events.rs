@@ -3,7 +3,7 @@
 use ipstack::tcp::TimerOutcome;
 
 use super::icmp_error::quote_tcp;
-use super::tcp::total_len;
+use super::tcp::HostFailed;
 use super::tcp_end::HostEnd;
 use super::verdict::{Verdict, verdict};
 use super::{Body, CLOCK_JUMP};
@@ -21,11 +21,12 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         id: FlowId,
         error: HostError,
-    ) {
+    ) -> HostFailed {
         debug!("host failed: {}", error);
         self.stats.drop(DropReason::HostError);
+        self.forget_recovery(id);
         let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
-            return;
+            return HostFailed;
         };
         self.pool.release(&mut tcp.parked);
         tcp.shutdown_owed = false;
@@ -34,6 +35,7 @@ impl Core<'_> {
         tcp.connection.host_refused_bytes();
         self.table.make_ready(id);
         self.after_tcp(io, id);
+        HostFailed
     }
 
     pub(crate) fn on_tcp_event<H: Host + ?Sized, L: Link + ?Sized>(
@@ -110,27 +112,11 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         id: FlowId,
     ) {
-        let Some(flow) = self.table.get_mut(id) else { return };
-        let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
-        while !tcp.parked.is_empty() {
-            let (offered, sent) = {
-                let slices = self.pool.slices(&tcp.parked);
-                (total_len(&slices), io.host.send(token, &slices))
-            };
-            match sent {
-                Ok(taken) => {
-                    self.pool.advance(&mut tcp.parked, taken.min(offered));
-                    if taken < offered || offered == 0 {
-                        break;
-                    }
-                }
-                Err(error) => return self.on_host_failure(io, id, error),
-            }
+        if self.write_parked(io, id).is_err() {
+            return;
         }
-        if tcp.parked.is_empty() && tcp.shutdown_owed {
-            tcp.shutdown_owed = false;
-            io.host.shutdown_write(token);
-        }
+        self.shut_down_if_owed(io, id);
+        let Some(tcp) = self.tcp(id) else { return };
         if tcp.connection.is_receive_limited() {
             self.promise_window(io, id);
             if let Some(tcp) = self.tcp(id)
@@ -147,13 +133,13 @@ impl Core<'_> {
         id: FlowId,
     ) {
         let blocked = self.blocked;
-        let Some(tcp) = self.tcp(id) else { return };
+        let Some((tcp, board)) = self.tcp_and_board(id) else { return };
         let connection = &mut tcp.connection;
         if blocked && connection.awaits_guest() {
             return connection.postpone(io.now);
         }
         let late = connection.deadline().is_some_and(|at| io.now.since(at) > CLOCK_JUMP);
-        match connection.on_timer(io.now) {
+        match connection.on_timer(io.now, board) {
             TimerOutcome::Early => {}
             TimerOutcome::GiveUp if late => connection.forgive(io.now),
             TimerOutcome::GiveUp if connection.is_host_connected() => self.abort_tcp(io, id),

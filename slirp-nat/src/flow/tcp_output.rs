@@ -4,7 +4,7 @@ use ipstack::tcp::{SegmentOut, Transmit};
 use ipstack::wire::ethernet::MacAddr;
 use ipstack::wire::tcp::TcpFlags;
 
-use super::{Body, FlowKey};
+use super::{FlowKey, TcpFlow};
 use crate::egress::{Egress, TCP_PAYLOAD, TcpFrame, commit, segmentation};
 use crate::flow::tcp::IP_AND_TCP;
 use crate::flow::tcp_end::HostEnd;
@@ -48,11 +48,12 @@ impl Core<'_> {
             let Some(mac) = self.egress.neighbours.find(key.guest.ipv4()) else {
                 return self.leave(io, id, Visit::Done);
             };
-            let Some(tcp) = self.tcp(id) else { return Visit::Done };
+            let Some((tcp, board)) = self.tcp_and_board(id) else { return Visit::Done };
             let mss = tcp.connection.mss();
-            match tcp.connection.poll_transmit(io.now) {
+            match tcp.connection.poll_transmit(io.now, board.as_deref()) {
                 Transmit::Nothing => return self.leave(io, id, Visit::Done),
                 Transmit::Segment(segment) => {
+                    let segment = SegmentOut { sack: self.sack(id), ..segment };
                     *budget = budget.saturating_sub(TCP_PAYLOAD);
                     self.count_segment(&segment);
                     self.egress.send_segment(
@@ -108,9 +109,8 @@ impl Core<'_> {
         let buffer = frame.get_mut(TCP_PAYLOAD..).filter(|buffer| !buffer.is_empty())?;
         let peeked = peek_all(io.host, wanted.token, wanted.offset, buffer);
 
-        let connection = match self.table.get_mut(id).map(|flow| &mut flow.body) {
-            Some(Body::Tcp(tcp)) => &mut tcp.connection,
-            _ => return Some(0),
+        let Some((TcpFlow { connection, .. }, board)) = self.tcp_and_board(id) else {
+            return Some(0);
         };
         if peeked.length == 0 {
             match (peeked.failed, peeked.end) {
@@ -126,7 +126,7 @@ impl Core<'_> {
         }
         let length = u32::try_from(peeked.length).unwrap_or(u32::MAX);
         let before = connection.sent_up_to();
-        let segment = connection.data_sent(io.now, length, peeked.drained, peeked.end);
+        let segment = connection.data_sent(io.now, length, peeked.drained, peeked.end, board);
         if peeked.failed.is_some() {
             connection.host_failed();
         }

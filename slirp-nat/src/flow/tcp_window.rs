@@ -30,7 +30,7 @@ impl Core<'_> {
         id: FlowId,
     ) -> Option<Token> {
         let segment = u32::from(self.limits().mss);
-        let reserve = self.share.of(self.pool.room());
+        let reserve = self.share.of(self.pool_room());
         let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
         let flow = self.table.get_mut(id)?;
         let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return None };

@@ -5,11 +5,12 @@ use ipstack::frag::FragmentSlot;
 use managed::ManagedSlice;
 use slirp_nat::card::RING_LEN;
 use slirp_nat::ring_host::RingSlot;
-use slirp_nat::{Flow, Lease, Permit, Storage};
+use slirp_nat::{Flow, Lease, Permit, Recovery, Storage};
 
 const FLOWS: usize = 16;
 const PERMITS: usize = 16;
 const FRAGMENTS: usize = 2;
+const RECOVERIES: usize = 2;
 const DATAGRAM_LEN: usize = 8192;
 const STREAMS: usize = 4;
 const STREAM_LEN: usize = 16 * 1024;
@@ -23,6 +24,7 @@ pub struct Tables {
     buckets: [u32; FLOWS],
     permits: [Permit; PERMITS],
     fragments: [FragmentSlot; FRAGMENTS],
+    recoveries: [Recovery; RECOVERIES],
     leases: [Lease; 1],
     rings: [RingSlot; STREAMS],
 }
@@ -67,13 +69,14 @@ impl Tables {
         buckets: [0; FLOWS],
         permits: [Permit::EMPTY; PERMITS],
         fragments: [FragmentSlot::EMPTY; FRAGMENTS],
+        recoveries: [Recovery::EMPTY; RECOVERIES],
         leases: [Lease::EMPTY; 1],
         rings: [RingSlot::EMPTY; STREAMS],
     };
 
     /// How large they are.
-    pub const EXTENTS: [Extent; 6] =
-        extents!(Self::EMPTY, flows, buckets, permits, fragments, leases, rings);
+    pub const EXTENTS: [Extent; 7] =
+        extents!(Self::EMPTY, flows, buckets, permits, fragments, recoveries, leases, rings);
 }
 
 impl Buffers {
@@ -97,7 +100,7 @@ pub(crate) const fn storage<'a>(
     tables: &'a mut Tables,
     buffers: &'a mut Buffers,
 ) -> (Storage<'a>, Rest<'a>) {
-    let Tables { flows, buckets, permits, fragments, leases, rings } = tables;
+    let Tables { flows, buckets, permits, fragments, recoveries, leases, rings } = tables;
     let Buffers { fragment_memory, pool, datagram, replies, cable, ring_memory } = buffers;
     let storage = Storage {
         flows: ManagedSlice::Borrowed(flows),
@@ -106,6 +109,7 @@ pub(crate) const fn storage<'a>(
         fragments: ManagedSlice::Borrowed(fragments),
         fragment_memory: ManagedSlice::Borrowed(fragment_memory),
         pool: ManagedSlice::Borrowed(pool),
+        recoveries: ManagedSlice::Borrowed(recoveries),
         datagram: ManagedSlice::Borrowed(datagram),
         replies: ManagedSlice::Borrowed(replies),
         leases: ManagedSlice::Borrowed(leases),

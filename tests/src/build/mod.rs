@@ -12,7 +12,7 @@ mod service;
 mod tcp;
 
 pub use service::{Dhcp, arp, arp_request, dns_query, gratuitous_arp};
-pub use tcp::{ACK, FIN, PSH, RST, SYN, TcpBuilder, URG};
+pub use tcp::{ACK, CWR, ECE, FIN, PSH, RST, SYN, TcpBuilder, URG};
 
 /// The broadcast hardware address.
 pub const BROADCAST: [u8; 6] = [0xff; 6];

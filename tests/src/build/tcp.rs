@@ -17,6 +17,10 @@ pub const PSH: u8 = 0x08;
 pub const ACK: u8 = 0x10;
 /// Urgent.
 pub const URG: u8 = 0x20;
+/// Congestion experienced.
+pub const ECE: u8 = 0x40;
+/// Congestion window reduced.
+pub const CWR: u8 = 0x80;
 
 /// A TCP segment to be.
 #[derive(Clone, Debug)]

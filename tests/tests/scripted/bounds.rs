@@ -136,7 +136,7 @@ on_both_hosts! {
 
     /// A gap is asked for, and the counter says so.
     fn duplicate_acks_are_counted(kind) {
-        let mut lab = Lab::new(kind);
+        let mut lab = Lab::with(kind, |setup| setup.pool = 0);
         let mut guest = lab.connect(4000, SERVER);
         let frames = guest.segments(&pattern(4380));
         lab.input(&frames[1]);

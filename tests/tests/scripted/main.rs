@@ -25,6 +25,7 @@ mod tcp_ack;
 mod tcp_close;
 mod tcp_loss;
 mod tcp_open;
+mod tcp_order;
 mod tcp_reset;
 mod tcp_window;
 mod udp;

@@ -3,7 +3,7 @@
 use core::mem::size_of;
 
 use ipstack::frag::FragmentSlot;
-use slirp_nat::{Flow, ForwardSlot, Lease, Permit};
+use slirp_nat::{Flow, ForwardSlot, Lease, Permit, Recovery};
 
 use crate::prelude::*;
 
@@ -265,9 +265,10 @@ fn a_flow_takes_at_most_256_bytes() {
     let per_flow = (flows + buckets) / FLOWS;
     println!(
         "flow {} + bucket {} = {per_flow} bytes a flow; \
-         permit {}, fragment slot {}, lease {}, forward {}",
+         recovery {}, permit {}, fragment slot {}, lease {}, forward {}",
         size_of::<Flow>(),
         size_of::<u32>(),
+        size_of::<Recovery>(),
         size_of::<Permit>(),
         size_of::<FragmentSlot>(),
         size_of::<Lease>(),

@@ -3,6 +3,20 @@
 use crate::prelude::*;
 
 on_both_hosts! {
+    /// With the guest's end the host's direction is shut. Its room is then of no interest, however
+    /// little there is.
+    fn no_room_is_waited_for_behind_the_guests_end(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().set_room(stream, 10);
+        guest.snd_nxt += 10;
+        lab.input(&guest.segment().seq(guest.snd_nxt - 10).flags(FIN | ACK).data(&[7; 10]).frame());
+        assert!(lab.world().is_write_shut(stream));
+        assert!(!lab.world().is_write_armed(stream));
+        assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt + 1);
+    }
+
     /// The guest ends first, then the server; each sees the other's bytes and end.
     fn the_guest_closes_first(kind) {
         let mut lab = Lab::new(kind);

@@ -1,8 +1,22 @@
 //! Opening TCP connections from the guest: the handshake and its options.
 
+use slirpkit_tests::build::{CWR, ECE};
+
 use crate::prelude::*;
 
 on_both_hosts! {
+    /// RFC 3168 6.1.1: a SYN with ECE and CWR offers ECN. It is an ordinary SYN, and the answer
+    /// without ECE declines.
+    fn an_offer_of_ecn_is_declined_by_an_ordinary_answer(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = TcpGuest::new(4000, SERVER);
+        let syn = guest.syn(Some(1460)).flags(SYN | ECE | CWR);
+        assert_eq!(guest.open_by(&mut lab, &syn).flags, SYN | ACK);
+        guest.send(&mut lab, b"hello");
+        let ack = lab.take_one_tcp();
+        assert_eq!((ack.flags, ack.ack), (ACK, guest.snd_nxt));
+    }
+
     /// The history of user-mode networking: an MSS of 512 towards the guest held it at 2 MB/s.
     fn an_mss_of_1460_is_offered_and_used_on_ethernet(kind) {
         let mut lab = Lab::new(kind);

@@ -3,6 +3,24 @@
 use crate::prelude::*;
 
 on_both_hosts! {
+    /// RFC 9293 3.10.7.4, second check, LAST-ACK: the guest's last ACK got lost, and meanwhile it has
+    /// forgotten the connection. The server has every byte, and no reset tells it otherwise.
+    fn a_reset_behind_both_ends_breaks_nothing(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        guest.send(&mut lab, b"last words");
+        guest.send_fin(&mut lab);
+        lab.world().ends(stream);
+        lab.settle();
+        assert!(lab.take_tcp().last().expect("a FIN").has(FIN));
+        guest.send_reset(&mut lab);
+        lab.settle();
+        assert_eq!(lab.world().state(stream), State::Closed);
+        assert_eq!(lab.nat.flow_count(), 0);
+        assert_eq!((lab.counters().tcp_closed, lab.counters().tcp_aborted), (1, 0));
+    }
+
     /// passt bug 191: a reset by the guest reached the server as FIN.
     fn a_reset_by_the_guest_resets_the_host_socket(kind) {
         let mut lab = Lab::new(kind);

@@ -95,7 +95,7 @@ fn a_fin_is_lost_in_closing_and_sent_again() {
 fn a_fin_sent_again_in_close_wait_is_acknowledged_again() {
     let mut lab = Lab::ethernet();
     lab.exchange("FA 1+5 ack 1 win 8000", &["A 1 ack 7 win 7994"]);
-    assert_eq!(lab.guest("FA 1+5 ack 1 win 8000"), (Event::None, Fate::Unacceptable));
+    assert_eq!(lab.guest("FA 1+5 ack 1 win 8000"), (Event::None, Fate::Duplicate));
     lab.expect(&["A 1 ack 7 win 7994"]);
     assert_eq!(lab.guest("FA 6 ack 1 win 8000"), (Event::None, Fate::Unacceptable));
     lab.expect(&["A 1 ack 7 win 7994"]);

@@ -1,11 +1,13 @@
 //! Two connections, each the other's guest, over a link that loses, doubles, delays and reorders,
-//! between hosts that take little: every byte arrives, once and in order, and both ends end.
+//! between hosts that take little, with pools that are too small for what comes out of order: every
+//! byte arrives, once and in order, and both ends end.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::pool::{BLOCK_LEN, Pool};
 
 /// Segments that the link may treat badly; those after are carried as they are, so that an
 /// exchange ends.
@@ -54,10 +56,16 @@ struct End {
     text: Vec<u8>,
     guest_end: bool,
     limits: Limits,
+    /// What came out of order, and the memory for it.
+    runs: Runs,
+    pool: Pool<'static>,
+    /// What the other end has of what came out of order there.
+    board: Scoreboard,
 }
 
 impl End {
-    fn new(outgoing: Vec<u8>, limits: Limits) -> Self {
+    fn new(outgoing: Vec<u8>, limits: Limits, blocks: usize) -> Self {
+        let memory = std::vec![0; blocks * BLOCK_LEN].leak();
         Self {
             connection: None,
             outgoing,
@@ -67,6 +75,9 @@ impl End {
             text: Vec::new(),
             guest_end: false,
             limits,
+            runs: Runs::EMPTY,
+            pool: Pool::new(memory),
+            board: Scoreboard::EMPTY,
         }
     }
 
@@ -95,31 +106,58 @@ impl End {
         if connection.state() == State::Closed {
             return;
         }
-        let arrival = connection.on_segment(now, segment);
+        let board = connection.has_sack().then_some(&mut self.board);
+        let arrival = connection.on_segment(now, segment, board);
         assert!(!matches!(arrival.event, Event::Reset | Event::Refused | Event::Replaced));
         self.text.extend(arrival.data);
+        if let Some(beyond) = &arrival.beyond {
+            let stored = self.runs.store(&mut self.pool, beyond);
+            assert_eq!(stored.stored + stored.known + stored.refused, beyond.text.len());
+        }
         self.consumed += arrival.acked as usize;
         assert!(self.consumed <= self.written);
     }
 
     fn settles(&mut self, now: Instant, dice: &mut Dice, late: bool) {
+        if dice.one_in(20) {
+            self.runs.evict(&mut self.pool);
+        }
         let Some(connection) = &mut self.connection else { return };
         let short = !late && dice.one_in(4);
         let untaken = if short { dice.below(self.text.len() as u64 + 1) } else { 0 };
         let taken = self.text.len() - untaken as usize;
         self.incoming.extend(self.text.drain(..taken));
         self.text.clear();
-        if connection.state() != State::Closed {
-            self.guest_end |= connection.settle(now, untaken as u32);
+        if connection.state() == State::Closed {
+            return;
         }
+        if untaken == 0 {
+            let mut next = self.runs.take(&mut self.pool, connection.next_expected());
+            let after = connection.next_expected().plus(next.len() as u32);
+            let fin = self.runs.take_end(after);
+            if !next.is_empty() || fin {
+                connection.on_stored(next.len() as u32, fin);
+            }
+            while !next.is_empty() {
+                let bytes = self.pool.slices(&next).concat();
+                self.pool.advance(&mut next, bytes.len());
+                self.incoming.extend(bytes);
+            }
+        }
+        assert_eq!(self.runs.blocks(), self.pool.in_use(), "a block is leaked");
+        self.guest_end |= connection.settle(now, untaken as u32);
     }
 
     fn next_segment(&mut self, now: Instant) -> Option<(SegmentOut, Vec<u8>)> {
         let connection = self.connection.as_mut()?;
         loop {
-            match connection.poll_transmit(now) {
+            let has_sack = connection.has_sack();
+            match connection.poll_transmit(now, Some(&self.board).filter(|_| has_sack)) {
                 Transmit::Nothing => return None,
-                Transmit::Segment(header) => return Some((header, Vec::new())),
+                Transmit::Segment(header) => {
+                    let sack = if has_sack { self.runs.sack() } else { SackBlocks::NONE };
+                    return Some((SegmentOut { sack, ..header }, Vec::new()));
+                }
                 Transmit::Data { offset, limit } => {
                     let from = self.consumed + offset as usize;
                     let available = &self.outgoing[from..self.written];
@@ -133,7 +171,9 @@ impl End {
                         let payload = available[..most.min(available.len())].to_vec();
                         let drained = payload.len() == available.len();
                         let length = payload.len() as u32;
-                        let header = connection.data_sent(now, length, drained, drained && over);
+                        let board = Some(&mut self.board).filter(|_| has_sack);
+                        let end = drained && over;
+                        let header = connection.data_sent(now, length, drained, end, board);
                         return Some((header, payload));
                     }
                 }
@@ -216,6 +256,8 @@ impl Exchange {
                 window: header.window,
                 mss: header.mss,
                 window_scale: header.window_scale,
+                sack_permitted: header.sack_permitted,
+                sack: header.sack,
                 payload: &payload,
             };
             self.ends[usize::from(to_second)].takes(self.now, &segment);
@@ -228,7 +270,8 @@ impl Exchange {
                 // TIME-WAIT lasts until the other end is over, too, however often the last ACK is
                 // lost.
                 if connection.state() != State::TimeWait {
-                    let outcome = connection.on_timer(self.now);
+                    let board = connection.has_sack().then_some(&mut end.board);
+                    let outcome = connection.on_timer(self.now, board);
                     assert!(outcome != TimerOutcome::GiveUp, "{connection:?}");
                 }
             }
@@ -237,8 +280,14 @@ impl Exchange {
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    (prop_oneof![28u16..100, 500u16..1500, Just(65_480)], 0u8..=14, 1000u32..200_000).prop_map(
-        |(mss, window_scale, receive_window)| Limits { mss, window_scale, receive_window },
+    let mss = prop_oneof![28u16..100, 500u16..1500, Just(65_480)];
+    (mss, 0u8..=14, 1000u32..200_000, any::<bool>()).prop_map(
+        |(mss, window_scale, receive_window, sack)| Limits {
+            mss,
+            window_scale,
+            receive_window,
+            sack,
+        },
     )
 }
 
@@ -253,10 +302,13 @@ proptest! {
     #[test]
     fn all_bytes_arrive_and_both_ends_end(
         streams in (stream(), stream()), limits in (limits(), limits()),
-        iss in any::<u32>(), seed in 1..u64::MAX,
+        iss in any::<u32>(), seed in 1..u64::MAX, blocks in (0..20usize, 0..20usize),
         faults in (prop_oneof![Just(0u64), 3..30u64], prop_oneof![Just(0u64), 3..30u64], prop_oneof![Just(0u64), 2..30u64]),
     ) {
-        let mut ends = [End::new(streams.0, limits.0), End::new(streams.1, limits.1)];
+        let mut ends = [
+            End::new(streams.0, limits.0, blocks.0),
+            End::new(streams.1, limits.1, blocks.1),
+        ];
         let now = Instant::from_millis(1);
         ends[0].connection = Some(Connection::open(now, SeqNumber(iss), &ends[0].limits));
         let faults = [faults.0, faults.1, faults.2];

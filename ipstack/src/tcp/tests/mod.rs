@@ -1,6 +1,7 @@
 //! TCP as written exchanges against virtual time, one file per behaviour.
 //!
-//! A segment is written `FLAGS SEQ[+LEN] [ack ACK] win WINDOW [mss MSS] [ws SHIFT]`, with flags of
+//! A segment is written `FLAGS SEQ[+LEN] [ack ACK] win WINDOW [mss MSS] [ws SHIFT] [sackok]
+//! [sack START-END,...]`, with flags of
 //! `SFRPUA`, sequence numbers relative to the SYN of its sender and the window as it stands in the
 //! header. Text in either direction repeats [`PATTERN`], and each byte is checked.
 
@@ -16,6 +17,8 @@ mod loss;
 mod options;
 mod random;
 mod reset;
+mod runs;
+mod sack;
 mod timers;
 mod window;
 mod wrap;
@@ -32,7 +35,7 @@ use crate::wire::tcp::TcpFlags;
 const PATTERN: u8 = 251;
 
 /// Limits of a connection over Ethernet, without window scale.
-const ETHERNET: Limits = Limits { mss: 1460, window_scale: 0, receive_window: 8000 };
+const ETHERNET: Limits = Limits { mss: 1460, window_scale: 0, receive_window: 8000, sack: false };
 
 /// A SYN of a guest without window scale, and the ACK that ends the handshake.
 const SYN: &str = "S 0 win 8000 mss 1000";
@@ -71,6 +74,8 @@ struct Lab {
     batch: usize,
     /// What the last [`Lab::settle`] said of the guest's end.
     guest_end: bool,
+    /// What the guest has told of by SACK, if that is kept.
+    board: Option<Scoreboard>,
 }
 
 impl Lab {
@@ -87,6 +92,7 @@ impl Lab {
             host_room: usize::MAX,
             batch: 0,
             guest_end: false,
+            board: None,
         }
     }
 
@@ -142,9 +148,24 @@ impl Lab {
             window: 0,
             mss: None,
             window_scale: None,
+            sack_permitted: false,
+            sack: SackBlocks::NONE,
             payload,
         };
         while let Some(name) = words.next() {
+            if name == "sackok" {
+                segment.sack_permitted = true;
+                continue;
+            }
+            if name == "sack" {
+                let blocks = words.next().unwrap().split(',').map(|block| {
+                    let (start, end) = block.split_once('-').unwrap();
+                    let number = |text: &str| relative(self.iss, text.parse().unwrap());
+                    (number(start), number(end))
+                });
+                segment.sack = blocks.collect();
+                continue;
+            }
             let value: i64 = words.next().unwrap().parse().unwrap();
             match name {
                 "ack" => segment.acknowledgment = relative(self.iss, value),
@@ -164,7 +185,7 @@ impl Lab {
             .map(|i| pattern((sequence - 1 + i as i64).rem_euclid(1 << 32) as usize))
             .collect();
         let segment = self.parse(text, &payload);
-        let arrival = self.connection.on_segment(self.now, &segment);
+        let arrival = self.connection.on_segment(self.now, &segment, self.board.as_mut());
         for (i, byte) in arrival.data.iter().enumerate() {
             assert_eq!(*byte, pattern(self.host_taken + self.batch + i));
         }
@@ -207,7 +228,7 @@ impl Lab {
     /// The next segment that goes out, if any.
     fn next_output(&mut self) -> Option<String> {
         for _ in 0..4 {
-            match self.connection.poll_transmit(self.now) {
+            match self.connection.poll_transmit(self.now, self.board.as_ref()) {
                 Transmit::Nothing => return None,
                 Transmit::Segment(header) => return Some(self.describe(&header, 0)),
                 Transmit::Data { offset, limit } => {
@@ -231,7 +252,8 @@ impl Lab {
         let length = available.min(limit).min(usize::from(self.connection.mss()));
         let drained = length == available;
         let end = drained && self.host_end;
-        let header = self.connection.data_sent(self.now, length as u32, drained, end);
+        let header =
+            self.connection.data_sent(self.now, length as u32, drained, end, self.board.as_mut());
         // Byte 0 of the stream has the number after the SYN.
         assert_eq!(header.sequence.since(self.iss), (from as u32).wrapping_add(1));
         self.describe(&header, length)
@@ -252,7 +274,8 @@ impl Lab {
         }
         text += &format!(" win {}", header.window);
         text += &header.mss.map(|mss| format!(" mss {mss}")).unwrap_or_default();
-        text + &header.window_scale.map(|shift| format!(" ws {shift}")).unwrap_or_default()
+        text += &header.window_scale.map(|shift| format!(" ws {shift}")).unwrap_or_default();
+        text + if header.sack_permitted { " sackok" } else { "" }
     }
 
     /// Everything that goes out now.
@@ -283,7 +306,7 @@ impl Lab {
         let deadline = self.connection.deadline().unwrap();
         let waited = deadline.since(self.now).as_millis() as u64;
         self.now = self.now.max(deadline);
-        assert_eq!(self.connection.on_timer(self.now), outcome);
+        assert_eq!(self.connection.on_timer(self.now, self.board.as_mut()), outcome);
         waited
     }
 

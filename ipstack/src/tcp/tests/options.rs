@@ -2,7 +2,7 @@
 
 use super::*;
 
-const SCALED: Limits = Limits { mss: 1460, window_scale: 3, receive_window: 100_000 };
+const SCALED: Limits = Limits { mss: 1460, window_scale: 3, receive_window: 100_000, sack: false };
 
 /// A window scale sent unasked cripples old stacks (RFC 7323 2.2).
 #[test]

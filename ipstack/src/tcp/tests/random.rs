@@ -74,10 +74,15 @@ impl Chaos {
             window,
             mss: Some(window),
             window_scale: None,
+            sack_permitted: false,
+            sack: [connection.snd_una, connection.snd_nxt]
+                .map(|from| (from.plus(u32::from(window)), from.plus(length as u32)))
+                .into_iter()
+                .collect(),
             payload: &payload,
         };
         let fresh = connection.state() == State::SynSent;
-        let arrival = connection.on_segment(self.lab.now, &segment);
+        let arrival = connection.on_segment(self.lab.now, &segment, self.lab.board.as_mut());
         self.lab.batch += arrival.data.len();
         self.lab.host_consumed += arrival.acked as usize;
         self.unsettled = true;
@@ -132,7 +137,9 @@ impl Chaos {
     fn timer(&mut self) {
         if let Some(deadline) = self.lab.connection.deadline() {
             self.lab.now = self.lab.now.max(deadline);
-            if self.lab.connection.on_timer(self.lab.now) == TimerOutcome::GiveUp {
+            if self.lab.connection.on_timer(self.lab.now, self.lab.board.as_mut())
+                == TimerOutcome::GiveUp
+            {
                 let _ = self.lab.connection.abort();
             }
         }
@@ -142,6 +149,8 @@ impl Chaos {
         let connection = &self.lab.connection;
         let outstanding = connection.snd_max.since(connection.snd_una);
         assert!(connection.snd_nxt.since(connection.snd_una) <= outstanding, "{connection:?}");
+        let ahead = connection.snd_nxt.since(connection.snd_una);
+        assert!(connection.out_of_pipe <= ahead, "{connection:?}");
         let held = self.lab.host_written.checked_sub(self.lab.host_consumed).unwrap();
         if connection.state().is_synchronized() {
             assert!(connection.data_outstanding() as usize <= held, "{connection:?}");
@@ -173,10 +182,10 @@ proptest! {
 
     #[test]
     fn invariants_hold_whatever_comes(
-        steps in prop::collection::vec(step(), 1..80), kind in 0..3u8,
+        steps in prop::collection::vec(step(), 1..80), kind in 0..3u8, board: bool,
         irs: u32, iss: u32, window_scale in 0..15u8, receive_window in 0..200_000u32, mss: u16,
     ) {
-        let limits = Limits { mss, window_scale, receive_window };
+        let limits = Limits { mss, window_scale, receive_window, sack: false };
         let syn = if window_scale > 7 { "S 0 win 8000 mss 1000 ws 2" } else { SYN };
         let mut lab = Lab::asked_with_numbers(irs, iss, syn, &limits);
         match kind {
@@ -188,6 +197,7 @@ proptest! {
                 lab.guest(ACK);
             }
         }
+        lab.board = board.then_some(Scoreboard::EMPTY);
         let rcv_adv = lab.connection.rcv_adv;
         let mut chaos = Chaos { lab, rcv_adv, unsettled: false };
         for step in &steps {

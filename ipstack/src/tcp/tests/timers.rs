@@ -202,6 +202,6 @@ fn an_early_call_does_nothing() {
     lab.output();
     let before = lab.connection;
     lab.wait(199);
-    assert_eq!(lab.connection.on_timer(lab.now), TimerOutcome::Early);
+    assert_eq!(lab.connection.on_timer(lab.now, None), TimerOutcome::Early);
     assert_eq!(lab.connection, before);
 }

@@ -184,7 +184,7 @@ fn the_right_edge_stays_when_less_is_promised() {
 /// passt bug 183: a send buffer below a segment.
 #[test]
 fn a_promise_smaller_than_a_segment_opens_the_window() {
-    let limits = Limits { mss: 65_480, window_scale: 0, receive_window: 46_080 };
+    let limits = Limits { mss: 65_480, window_scale: 0, receive_window: 46_080, sack: false };
     let mut lab = Lab::established("S 0 win 8000 mss 65480", ACK, &limits);
     lab.connection.promise(0);
     lab.exchange("A 1+46080 ack 1 win 8000", &["A 1 ack 46081 win 0"]);

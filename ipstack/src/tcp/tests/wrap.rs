@@ -25,7 +25,7 @@ fn receive(lab: &mut Lab) {
     lab.exchange("A 1+500 ack 1 win 8000", &["A 1 ack 501 win 7500"]);
     lab.exchange("A 1001+500 ack 1 win 8000", &["A 1 ack 501 win 7500"]);
     lab.exchange("A 301+700 ack 1 win 8000", &["A 1 ack 1001 win 7000"]);
-    assert_eq!(lab.guest("A 501+500 ack 1 win 8000"), (Event::None, Fate::Unacceptable));
+    assert_eq!(lab.guest("A 501+500 ack 1 win 8000"), (Event::None, Fate::Duplicate));
     lab.expect(&["A 1 ack 1001 win 7000"]);
 }
 

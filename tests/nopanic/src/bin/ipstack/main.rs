@@ -28,6 +28,7 @@ slirpkit_nopanic::program!({
         8 => messages::parse_dhcp(),
         9 => messages::emit_dhcp(),
         10 => messages::dns(),
+        11 => tcp::runs(),
         _ => tcp::connection(),
     }
 });

@@ -14,7 +14,13 @@ pub(crate) fn pool() {
             keep(*slice);
         }
         pool.advance(&mut parked, any());
-        keep((pool.room(), pool.in_use(), parked.len(), parked.is_empty()));
+        keep((pool.room(), pool.in_use(), pool.blocks()));
+        keep((parked.len(), parked.is_empty(), parked.blocks()));
+        if any() {
+            let mut rest = if any() { parked } else { Parked::EMPTY };
+            pool.park(&mut rest, &[any_bytes()], 0);
+            pool.join(&mut parked, &mut rest);
+        }
         if any() {
             pool.release(&mut parked);
         }

@@ -15,7 +15,8 @@ use slirp_nat::host::{DatagramMeta, FlowId, ForwardId, Ready, Token};
 use slirp_nat::link::Offload;
 use slirp_nat::{
     Config, Deadline, DropReason, Flow, Forward, ForwardSlot, Frame, Host, HostEvent, Lease, Link,
-    Nat, Permit, Protocol, PushHost, RingHost, RingSlot, Secret, Storage, UdpFiltering, UdpMapping,
+    Nat, Permit, Protocol, PushHost, Recovery, RingHost, RingSlot, Secret, Storage, UdpFiltering,
+    UdpMapping,
 };
 use slirpkit_nopanic::{any, any_bytes, hidden, keep, one_of};
 
@@ -29,6 +30,7 @@ slirpkit_nopanic::program!({
     let mut fragments = [FragmentSlot::EMPTY; 4];
     let mut fragment_memory = [0; 4096];
     let mut pool = [0; 2048];
+    let mut recoveries = [Recovery::EMPTY; 2];
     let mut datagram = [0; 2048];
     let mut replies = [0; 2048];
     let mut leases = [Lease::EMPTY; 4];
@@ -40,6 +42,7 @@ slirpkit_nopanic::program!({
         fragments: ManagedSlice::Borrowed(hidden(&mut fragments[..])),
         fragment_memory: ManagedSlice::Borrowed(hidden(&mut fragment_memory[..])),
         pool: ManagedSlice::Borrowed(hidden(&mut pool[..])),
+        recoveries: ManagedSlice::Borrowed(hidden(&mut recoveries[..])),
         datagram: ManagedSlice::Borrowed(hidden(&mut datagram[..])),
         replies: ManagedSlice::Borrowed(hidden(&mut replies[..])),
         leases: ManagedSlice::Borrowed(hidden(&mut leases[..])),

@@ -1,0 +1,303 @@
+//! One connection: what the guest's program and the server do, and what each has seen.
+
+use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use host_shim::demo::pattern;
+use slirp_nat::Protocol;
+use slirp_nat::host::{HostError, Token};
+use slirpkit_tests::guest::GUEST_IP;
+use slirpkit_tests::host::State;
+use slirpkit_tests::numbers::Numbers;
+use slirpkit_tests::{Connect, Lab};
+use smoltcp::iface::SocketHandle;
+
+use crate::guest::{Guest, Received};
+use crate::plan::{Ending, FlowPlan, Opener, Pace};
+
+/// What the server has given and the NAT has not fetched, at most.
+const SERVED: usize = 64 << 10;
+
+const A_MINUTE: usize = 60_000_000;
+
+/// Streams begin this far apart in the pattern, so that a byte of another one shows.
+const APART: u64 = 10_007;
+
+/// A connection at work.
+pub(crate) struct Flow {
+    pub(crate) plan: FlowPlan,
+    pub(crate) local: SocketAddrV4,
+    pub(crate) remote: SocketAddrV4,
+    number: u64,
+    numbers: Numbers,
+    handle: SocketHandle,
+    token: Option<Token>,
+    /// When the server accepts.
+    accepts_at: u64,
+    begun: bool,
+    /// When the guest's program and the server next do something.
+    guest_at: u64,
+    server_at: u64,
+    guest: Side,
+    server: Side,
+    /// What the server has in its host's buffer.
+    unread: usize,
+    /// Either side has reset it.
+    pub(crate) broken: bool,
+}
+
+/// What one side has done and seen.
+#[derive(Debug, Default)]
+struct Side {
+    sent: u64,
+    received: u64,
+    /// It has ended its own direction.
+    ended: bool,
+    /// It has seen the end of the other.
+    saw_end: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(number: u16, seed: u64, plan: &FlowPlan, guest: &mut Guest) -> Self {
+        let client = plan.opener == Opener::Client;
+        let ports = if client { (8000 + number, 50_000 + number) } else { (50_000 + number, 80) };
+        let far = Ipv4Addr::new(203, 0, 113, 5 + number as u8);
+        Self {
+            plan: plan.clone(),
+            local: SocketAddrV4::new(GUEST_IP, ports.0),
+            remote: SocketAddrV4::new(far, ports.1),
+            number: number.into(),
+            numbers: Numbers(seed ^ u64::from(number) << 32),
+            handle: guest.socket(plan),
+            token: None,
+            accepts_at: 0,
+            begun: false,
+            guest_at: plan.begins,
+            server_at: plan.begins,
+            guest: Side::default(),
+            server: Side::default(),
+            unread: 0,
+            broken: false,
+        }
+    }
+
+    /// Where a client of this connection connects to.
+    fn forwarded(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::UNSPECIFIED, self.local.port()))
+    }
+
+    /// Prepares the world before anything happens.
+    pub(crate) fn prepare(&self, lab: &mut Lab, guest: &mut Guest) {
+        if self.plan.opener == Opener::Client {
+            lab.forward(Protocol::Tcp, self.forwarded(), self.local.port()).unwrap();
+            guest.listen(self.handle, self.local.port());
+        }
+        let outcome = match self.plan.ending {
+            Ending::Refused => Connect::Fails(HostError::Refused),
+            _ if self.plan.answers_after > 0 => Connect::Pending,
+            _ => Connect::Succeeds,
+        };
+        lab.world().on_connect(self.remote, outcome);
+    }
+
+    /// When something is to be done next.
+    pub(crate) fn due(&self) -> u64 {
+        self.guest_at.min(self.server_at)
+    }
+
+    /// Does what is due; says whether it did anything.
+    pub(crate) fn act(&mut self, now: u64, lab: &mut Lab, guest: &mut Guest) {
+        if now >= self.guest_at {
+            self.guest_at = self.later(now, &self.plan.guest.clone());
+            self.begin(lab, guest);
+            self.guest_acts(guest);
+        }
+        if now >= self.server_at {
+            self.server_at = self.later(now, &self.plan.server.clone());
+            self.server_acts(now, lab);
+        }
+    }
+
+    fn later(&mut self, now: u64, pace: &Pace) -> u64 {
+        let n = &mut self.numbers;
+        let stalls = pace.stalls_one_in > 0 && n.below(pace.stalls_one_in) == 0;
+        let stall = if stalls { n.below(8_000_000) } else { 0 };
+        now + (n.within(&pace.micros) + stall) as u64
+    }
+
+    fn begin(&mut self, lab: &mut Lab, guest: &mut Guest) {
+        if core::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        match self.plan.opener {
+            Opener::Guest => guest.connect(self.handle, self.local.port(), self.remote),
+            Opener::Client => {
+                let (address, client) = (self.forwarded(), self.remote);
+                self.token = Some(lab.world().dial(address, client));
+            }
+        }
+    }
+
+    /// Where the pattern of a stream begins.
+    fn origin(&self, download: bool) -> u64 {
+        APART * (2 * self.number + u64::from(download))
+    }
+
+    fn guest_acts(&mut self, guest: &mut Guest) {
+        let most = self.numbers.within(&self.plan.guest.bytes);
+        self.guest_reads(guest, most);
+        if let Ending::GuestAborts { received } = self.plan.ending
+            && self.guest.received >= received
+            && guest.tcp(self.handle).may_send()
+        {
+            self.broken = true;
+            guest.tcp(self.handle).abort();
+        }
+        if self.broken || !guest.tcp(self.handle).may_send() {
+            return;
+        }
+        let room = self.plan.upload - self.guest.sent;
+        let mut piece = vec![0; most.min(room as usize)];
+        pattern::fill(self.origin(false) + self.guest.sent, &mut piece);
+        self.guest.sent += guest.tcp(self.handle).send_slice(&piece).unwrap() as u64;
+        let closes = match self.plan.ending {
+            Ending::Orderly { guest_waits: true, .. } => self.guest.saw_end,
+            Ending::GuestAborts { .. } => false,
+            _ => true,
+        };
+        if self.guest.sent == self.plan.upload && closes {
+            self.guest.ended = true;
+            guest.tcp(self.handle).close();
+        }
+    }
+
+    fn guest_reads(&mut self, guest: &mut Guest, most: usize) {
+        match guest.receive(self.handle, most) {
+            Received::Bytes(bytes) => {
+                let at = self.origin(true) + self.guest.received;
+                assert_eq!(pattern::check(at, &bytes), Ok(()), "to the guest: {self:?}");
+                self.guest.received += bytes.len() as u64;
+            }
+            Received::End => self.guest.saw_end = true,
+            Received::Nothing => {}
+        }
+    }
+
+    fn server_acts(&mut self, now: u64, lab: &mut Lab) {
+        if self.token.is_none() {
+            self.token = lab.world().find_stream_to(self.remote);
+            self.accepts_at = now + self.plan.answers_after;
+        }
+        let Some(token) = self.token.filter(|token| lab.world().is_accepted(*token)) else {
+            return;
+        };
+        if lab.world().is_connecting(token) {
+            if now >= self.accepts_at && lab.world().state(token) == State::Open {
+                lab.world().complete(token, Ok(()));
+            }
+            return;
+        }
+        self.server_reads(lab, token);
+        if lab.world().state(token) == State::Open && !self.broken && !self.server.ended {
+            self.server_writes(lab, token);
+        }
+    }
+
+    fn server_reads(&mut self, lab: &mut Lab, token: Token) {
+        let n = &mut self.numbers;
+        let read = n.within(&self.plan.server.bytes);
+        let short = self.plan.short_one_in > 0 && n.below(self.plan.short_one_in) == 0;
+        let short = short.then(|| n.below(2000));
+        let bytes = lab.world().take_sent(token);
+        let at = self.origin(false) + self.server.received;
+        assert_eq!(pattern::check(at, &bytes), Ok(()), "to the server: {self:?}");
+        self.server.received += bytes.len() as u64;
+        self.server.saw_end |= lab.world().is_write_shut(token);
+        self.unread += bytes.len();
+        self.unread -= read.min(self.unread);
+        lab.world().set_room(token, self.plan.host_buffer.saturating_sub(self.unread));
+        lab.world().drain(token);
+        if let Some(short) = short {
+            lab.world().take_short(token, &[short]);
+        }
+    }
+
+    fn server_writes(&mut self, lab: &mut Lab, token: Token) {
+        let reset_at = match self.plan.ending {
+            Ending::ServerResets { sent } => Some(sent),
+            _ => None,
+        };
+        let end = reset_at.unwrap_or(self.plan.download);
+        let most = self.numbers.within(&self.plan.server.bytes);
+        let room = SERVED.saturating_sub(lab.world().unconsumed(token));
+        let piece = (end - self.server.sent).min(most.min(room) as u64);
+        let mut bytes = vec![0; piece as usize];
+        pattern::fill(self.origin(true) + self.server.sent, &mut bytes);
+        if !bytes.is_empty() {
+            lab.world().sends(token, &bytes);
+        }
+        self.server.sent += piece;
+        if self.server.sent < end {
+            return;
+        }
+        let waits = matches!(self.plan.ending, Ending::Orderly { server_waits: true, .. });
+        if reset_at.is_some() {
+            self.broken = true;
+            lab.world().fails(token, HostError::Reset);
+        } else if !waits || self.server.saw_end {
+            self.server.ended = true;
+            lab.world().ends(token);
+        }
+    }
+
+    /// The guest's program does no more, and the server reads what comes now and then.
+    pub(crate) fn fade(&mut self) {
+        self.guest_at = u64::MAX;
+        self.plan.server.bytes = usize::MAX - 1..=usize::MAX - 1;
+        self.plan.server.micros = A_MINUTE..=A_MINUTE;
+    }
+
+    /// Whether both sides have come to the end that was planned.
+    pub(crate) fn is_over(&mut self, lab: &mut Lab, guest: &mut Guest) -> bool {
+        let over = self.begun && guest.is_over(self.handle);
+        let state = self.token.map(|token| lab.world().state(token));
+        match self.plan.ending {
+            Ending::Refused => over,
+            Ending::GuestAborts { .. } => self.broken && over,
+            Ending::ServerResets { .. } => {
+                over && self.broken && self.guest.received == self.server.sent
+            }
+            Ending::Orderly { .. } => {
+                assert_ne!(state, Some(State::Reset), "{self:?}");
+                let ended = self.guest.ended && self.server.ended;
+                over && ended && state == Some(State::Closed) && self.has_all()
+            }
+        }
+    }
+
+    fn has_all(&self) -> bool {
+        self.guest.saw_end
+            && self.server.saw_end
+            && self.guest.received == self.plan.download
+            && self.server.received == self.plan.upload
+    }
+
+    /// How many bytes the server's host has taken, and the server has given; `None` if nothing is
+    /// known of them any more.
+    pub(crate) fn moved(&self, lab: &mut Lab) -> Option<(u64, u64)> {
+        let token = self.token.filter(|_| !self.broken)?;
+        let waiting = lab.world().sent(token).len() as u64;
+        Some((self.server.received + waiting, self.server.sent))
+    }
+}
+
+impl core::fmt::Debug for Flow {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Flow")
+            .field("plan", &self.plan)
+            .field("guest", &self.guest)
+            .field("server", &self.server)
+            .field("token", &self.token)
+            .field("broken", &self.broken)
+            .finish_non_exhaustive()
+    }
+}

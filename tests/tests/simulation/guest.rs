@@ -1,0 +1,159 @@
+//! The guest: smoltcp, a stack that nobody here wrote.
+
+use core::net::SocketAddrV4;
+use std::collections::VecDeque;
+
+use slirpkit_tests::guest::{GATEWAY, GUEST_IP, GUEST_MAC};
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, IpEndpoint};
+
+use crate::plan::FlowPlan;
+
+/// How often the guest asks whether a silent far end is still there, so that a reset that got lost
+/// does not leave it waiting for ever.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
+/// Frames from and for the guest's stack.
+struct Wire {
+    mtu: usize,
+    received: VecDeque<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+}
+
+/// The guest.
+pub(crate) struct Guest {
+    wire: Wire,
+    stack: Interface,
+    sockets: SocketSet<'static>,
+}
+
+impl Guest {
+    pub(crate) fn new(mtu: u16, seed: u64) -> Self {
+        let mut wire = Wire { mtu: mtu.into(), received: VecDeque::new(), sent: Vec::new() };
+        let mut config = Config::new(EthernetAddress(GUEST_MAC).into());
+        config.random_seed = seed;
+        let mut stack = Interface::new(config, &mut wire, Instant::ZERO);
+        stack.update_ip_addrs(|addresses| {
+            addresses.push(IpCidr::new(IpAddress::Ipv4(GUEST_IP), 24)).unwrap();
+        });
+        stack.routes_mut().add_default_ipv4_route(GATEWAY).unwrap();
+        Self { wire, stack, sockets: SocketSet::new(Vec::new()) }
+    }
+
+    /// A socket that is not used yet.
+    pub(crate) fn socket(&mut self, plan: &FlowPlan) -> SocketHandle {
+        let buffer = |length| SocketBuffer::new(vec![0; length]);
+        let mut socket = Socket::new(buffer(plan.receive_buffer), buffer(plan.send_buffer));
+        socket.set_nagle_enabled(plan.nagle);
+        socket.set_keep_alive(Some(KEEP_ALIVE));
+        if !plan.delays_acks {
+            socket.set_ack_delay(None);
+        }
+        self.sockets.add(socket)
+    }
+
+    pub(crate) fn listen(&mut self, handle: SocketHandle, port: u16) {
+        self.tcp(handle).listen(port).unwrap();
+    }
+
+    pub(crate) fn connect(&mut self, handle: SocketHandle, port: u16, remote: SocketAddrV4) {
+        let remote = IpEndpoint::new(IpAddress::Ipv4(*remote.ip()), remote.port());
+        let socket = self.sockets.get_mut::<Socket<'_>>(handle);
+        socket.connect(self.stack.context(), remote, port).unwrap();
+    }
+
+    pub(crate) fn tcp(&mut self, handle: SocketHandle) -> &mut Socket<'static> {
+        self.sockets.get_mut(handle)
+    }
+
+    /// Takes up to `most` bytes that have come; `None` once the stream has ended.
+    pub(crate) fn receive(&mut self, handle: SocketHandle, most: usize) -> Received {
+        let mut bytes = vec![0; most];
+        match self.tcp(handle).recv_slice(&mut bytes) {
+            Ok(count) => {
+                bytes.truncate(count);
+                Received::Bytes(bytes)
+            }
+            Err(RecvError::Finished) => Received::End,
+            Err(RecvError::InvalidState) => Received::Nothing,
+        }
+    }
+
+    /// Whether the socket has been connected, and is no longer.
+    pub(crate) fn is_over(&mut self, handle: SocketHandle) -> bool {
+        matches!(self.tcp(handle).state(), State::Closed | State::TimeWait | State::Listen)
+    }
+
+    /// A frame has come.
+    pub(crate) fn take(&mut self, frame: Vec<u8>) {
+        self.wire.received.push_back(frame);
+    }
+
+    /// Does all that is to be done at `now`; returns the frames that the guest sends.
+    pub(crate) fn poll(&mut self, now: u64) -> Vec<Vec<u8>> {
+        self.stack.poll(time(now), &mut self.wire, &mut self.sockets);
+        core::mem::take(&mut self.wire.sent)
+    }
+
+    /// When there is more to do.
+    pub(crate) fn poll_at(&mut self, now: u64) -> Option<u64> {
+        let due = self.stack.poll_at(time(now), &self.sockets)?;
+        Some(due.total_micros().cast_unsigned())
+    }
+}
+
+/// What was there to be received.
+#[derive(Debug)]
+pub(crate) enum Received {
+    Bytes(Vec<u8>),
+    End,
+    /// The socket is not connected, and there is nothing left in it.
+    Nothing,
+}
+
+const fn time(micros: u64) -> Instant {
+    Instant::from_micros_const(micros.cast_signed())
+}
+
+impl Device for Wire {
+    type RxToken<'a> = Incoming;
+    type TxToken<'a> = Outgoing<'a>;
+
+    fn receive(&mut self, _now: Instant) -> Option<(Incoming, Outgoing<'_>)> {
+        let frame = self.received.pop_front()?;
+        Some((Incoming(frame), Outgoing(&mut self.sent)))
+    }
+
+    fn transmit(&mut self, _now: Instant) -> Option<Outgoing<'_>> {
+        Some(Outgoing(&mut self.sent))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ethernet;
+        capabilities.max_transmission_unit = self.mtu + 14;
+        capabilities
+    }
+}
+
+struct Incoming(Vec<u8>);
+
+impl RxToken for Incoming {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, take: F) -> R {
+        take(&self.0)
+    }
+}
+
+struct Outgoing<'a>(&'a mut Vec<Vec<u8>>);
+
+impl TxToken for Outgoing<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, make: F) -> R {
+        let mut frame = vec![0; length];
+        let result = make(&mut frame);
+        self.0.push(frame);
+        result
+    }
+}
