@@ -7,7 +7,8 @@
 
 use super::SeqNumber;
 
-/// Duplicate ACKs that bring a segment again from any sender (RFC 5681 3.2).
+/// Duplicate ACKs that bring a segment again from any sender (RFC 5681 3.2), and that prove a loss
+/// to one with a scoreboard (RFC 6675 2, DupThresh).
 pub(super) const DUPLICATE_ACK_THRESHOLD: u8 = 3;
 
 /// No limit yet.
@@ -125,10 +126,8 @@ impl Congestion {
         if !self.recover.is_before(una) {
             return Recovery::Nothing;
         }
-        self.ssthresh = Self::half(flight, mss);
-        self.cwnd = self.ssthresh.saturating_add(mss);
-        self.recover = nxt;
-        self.recovering = true;
+        self.repair(nxt, flight, mss);
+        self.cwnd = self.cwnd.saturating_add(mss);
         Recovery::Retransmit
     }
 
