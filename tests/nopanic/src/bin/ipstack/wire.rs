@@ -1,11 +1,13 @@
 //! Packets: parsed from any bytes, and written into buffers of any length.
 
+use core::net::Ipv6Addr;
+
 use ipstack::checksum::ChecksumState;
 use ipstack::wire::tcp::{write_checksum, write_partial_checksum};
 use ipstack::wire::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, Icmpv4Error, Icmpv4Message,
-    IpProtocol, Ipv4Header, Ipv4Packet, MacAddr, TcpFlags, TcpHeader, TcpOptions, TcpSegment,
-    UdpDatagram, UdpHeader, icmpv4,
+    IpProtocol, Ipv4Header, Ipv4Packet, Ipv6Header, Ipv6Packet, Ipv6Payload, MacAddr, TcpFlags,
+    TcpHeader, TcpOptions, TcpSegment, UdpDatagram, UdpHeader, icmpv4,
 };
 use slirpkit_nopanic::{any, any_bytes, hidden, keep, one_of};
 
@@ -17,6 +19,7 @@ pub(crate) fn parse() {
     }
     keep(ArpPacket::parse(any_bytes()));
     ipv4();
+    ipv6();
     icmpv4();
     udp();
     tcp();
@@ -30,6 +33,22 @@ fn ipv4() {
     keep((packet.is_fragment(), packet.ttl(), u8::from(packet.protocol())));
     keep((packet.source(), packet.destination()));
     keep((packet.bytes(), packet.header_bytes(), packet.options(), packet.payload()));
+}
+
+fn ipv6() {
+    keep(Ipv6Payload::of_reassembled(any(), any_bytes()));
+    let Ok(packet) = Ipv6Packet::parse(any_bytes()) else { return };
+    keep((packet.traffic_class(), packet.ecn(), packet.flow_label(), packet.payload_len()));
+    keep((packet.next_header(), packet.hop_limit(), packet.source(), packet.destination()));
+    keep((packet.bytes(), packet.payload()));
+    let payload = packet.payload_behind_extensions();
+    if let Ok(Ipv6Payload::Fragment(fragment)) = payload {
+        keep(packet.quoted_header(&fragment));
+        let mut header = [0; 8];
+        fragment.emit_header(&mut header);
+        keep(header);
+    }
+    keep(payload);
 }
 
 fn icmpv4() {
@@ -84,6 +103,9 @@ pub(crate) fn emit() {
         any_ipv4_header().emit(buffer);
     }
     if let Some(buffer) = buffer.first_chunk_mut() {
+        any_ipv6_header().emit(buffer);
+    }
+    if let Some(buffer) = buffer.first_chunk_mut() {
         UdpHeader { source_port: any(), destination_port: any(), payload_len: any() }.emit(
             buffer,
             any(),
@@ -105,6 +127,17 @@ fn any_ipv4_header() -> Ipv4Header {
         fragment_offset: any(),
         ttl: any(),
         ..Ipv4Header::new(IpProtocol::from(any::<u8>()), any(), any())
+    }
+}
+
+fn any_ipv6_header() -> Ipv6Header {
+    let address = || Ipv6Addr::from(any::<[u8; 16]>());
+    Ipv6Header {
+        traffic_class: any(),
+        flow_label: any(),
+        payload_len: any(),
+        hop_limit: any(),
+        ..Ipv6Header::new(IpProtocol::from(any::<u8>()), address(), address())
     }
 }
 
