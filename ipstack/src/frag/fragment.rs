@@ -1,25 +1,29 @@
 //! What goes into the fragment queue and what comes out.
 
 use core::fmt;
-use core::net::Ipv6Addr;
+use core::net::IpAddr;
+
+use crate::wire::ipv6::QUOTED_HEADER_LEN;
+use crate::wire::ipv6_extension::FRAGMENT;
+use crate::wire::{Ipv4Packet, Ipv6Fragment, Ipv6Packet};
 
 /// Longest IPv4 header in bytes (RFC 791 3.1).
 pub const MAX_HEADER_LEN: usize = 60;
 
-/// Longest datagram in bytes, header included (RFC 791 3.1).
+/// Longest datagram in bytes: of IPv4 with its header (RFC 791 3.1), of IPv6 without (RFC 8200 3).
 pub const MAX_TOTAL_LEN: usize = 65_535;
 
-/// What fragments of one datagram have in common (RFC 791 3.2). IPv4 addresses are mapped into
-/// IPv6 (RFC 4291 2.5.5.2).
+/// What fragments of one datagram have in common (RFC 791 3.2, RFC 8200 4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FragmentKey {
-    /// Source address.
-    pub source: Ipv6Addr,
+    /// Source address; its family decides which rules hold.
+    pub source: IpAddr,
     /// Destination address.
-    pub destination: Ipv6Addr,
+    pub destination: IpAddr,
     /// Identification field; IPv4 has 16 bits of it.
     pub identification: u32,
-    /// Protocol number of the payload.
+    /// Protocol number of the payload. Over IPv6 it is no part of the key, since fragments of one
+    /// datagram may differ in it (RFC 8200 4.5), and is 44 always.
     pub protocol: u8,
 }
 
@@ -28,7 +32,8 @@ pub struct FragmentKey {
 pub struct Fragment<'a> {
     /// The datagram it belongs to.
     pub key: FragmentKey,
-    /// Its own IP header with options, at most [`MAX_HEADER_LEN`] bytes.
+    /// Its own IP header, at most [`MAX_HEADER_LEN`] bytes: of IPv4 with options, of IPv6 as
+    /// [`Ipv6Packet::quoted_header`] makes it.
     pub header: &'a [u8],
     /// ECN codepoint, the lower two bits of the traffic class (RFC 3168 5).
     pub ecn: u8,
@@ -40,7 +45,48 @@ pub struct Fragment<'a> {
     pub payload: &'a [u8],
 }
 
-impl Fragment<'_> {
+impl<'a> Fragment<'a> {
+    /// A fragment over IPv4.
+    #[must_use]
+    pub fn ipv4(packet: &Ipv4Packet<'a>) -> Self {
+        Self {
+            key: FragmentKey {
+                source: packet.source().into(),
+                destination: packet.destination().into(),
+                identification: packet.identification().into(),
+                protocol: packet.protocol().into(),
+            },
+            header: packet.header_bytes(),
+            ecn: packet.ecn(),
+            offset: packet.fragment_offset(),
+            more: packet.more_fragments(),
+            payload: packet.payload(),
+        }
+    }
+
+    /// A fragment over IPv6: what [`Ipv6Packet::payload_behind_extensions`] found in `packet`, and
+    /// `header`, which [`Ipv6Packet::quoted_header`] makes of both.
+    #[must_use]
+    pub fn ipv6(
+        packet: &Ipv6Packet<'_>,
+        fragment: &Ipv6Fragment<'a>,
+        header: &'a [u8; QUOTED_HEADER_LEN],
+    ) -> Self {
+        Self {
+            key: FragmentKey {
+                source: packet.source().into(),
+                destination: packet.destination().into(),
+                identification: fragment.identification,
+                protocol: FRAGMENT,
+            },
+            header,
+            ecn: packet.ecn(),
+            offset: fragment.offset,
+            more: fragment.more,
+            payload: fragment.payload,
+        }
+    }
+
     /// The end of its payload in the datagram's payload, in bytes.
     pub(super) fn end(&self) -> usize {
         usize::from(self.offset).saturating_add(self.payload.len())
@@ -71,8 +117,8 @@ pub enum Insert<'a> {
 /// A datagram put together. It is no longer in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
-    /// The IP header of the first fragment, as that fragment had it: total length, fragment fields,
-    /// ECN and checksum are still the fragment's.
+    /// The IP header of the first fragment, as that fragment had it (RFC 791 3.2, RFC 8200 4.5):
+    /// length, fragment fields, ECN and checksum are still the fragment's.
     pub header: &'a [u8],
     /// ECN codepoint of the whole (RFC 3168 5.3).
     pub ecn: u8,
@@ -89,13 +135,14 @@ pub struct Expired<'a> {
     pub first: Option<FirstFragment<'a>>,
 }
 
-/// What an ICMP error quotes of a datagram (RFC 792).
+/// What an ICMP error quotes of a datagram: of IPv4 the first 8 bytes at least (RFC 792), of IPv6
+/// as much as it has room for (RFC 4443 2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FirstFragment<'a> {
     /// The IP header of the first fragment.
     pub header: &'a [u8],
-    /// The first 8 bytes of payload.
-    pub payload: &'a [u8; 8],
+    /// All of its payload, at least 8 bytes.
+    pub payload: &'a [u8],
 }
 
 /// Why a fragment was dropped.
@@ -108,7 +155,7 @@ pub enum FragmentDrop {
     TooLong,
     /// There is no slot, or its datagram is longer than the memory of one.
     Memory,
-    /// It overlaps other bytes than its own.
+    /// It overlaps other bytes than its own, or over IPv6 more than repeats what came.
     Overlap,
     /// It contradicts what is known about the datagram's length.
     Length,

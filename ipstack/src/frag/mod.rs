@@ -1,4 +1,4 @@
-//! The fragment queue (RFC 791, RFC 815) and the resumable fragmenter.
+//! The fragment queue (RFC 791, RFC 815, RFC 8200 4.5) and the resumable fragmenter.
 //!
 //! # Reassembly
 //! A [`FragmentQueue`] puts fragments together in memory that the caller lends. Which 8-byte units
@@ -9,18 +9,20 @@
 //!
 //! * **Overlap.** A fragment that repeats bytes already there is harmless (RFC 8200 4.5 allows
 //!   exact duplicates, and networks make them). If one of the bytes differs, the datagram is
-//!   dropped whole, with those of its fragments that are still to come (RFC 5722 4).
+//!   dropped whole, with those of its fragments that are still to come (RFC 5722 4). Over IPv4 a
+//!   fragment may repeat some bytes and bring others, as when a datagram is sent twice under one
+//!   identification and cut differently (RFC 791 3.2); over IPv6 that drops the datagram, too.
 //! * **Length.** The same happens when two fragments disagree about where the datagram ends: a last
 //!   fragment at another end than an earlier one, or data at or past that end marked as not last.
 //! * **Limits.** The header of the first fragment and all payload are at most 65,535 bytes
-//!   (RFC 791 3.1), and all payload at most the memory of one slot; a fragment beyond that takes
-//!   its datagram with it. One that is malformed (empty, or not last and not a multiple of 8 bytes)
-//!   is dropped alone.
+//!   (RFC 791 3.1; over IPv6 the payload without the header, RFC 8200 3), and all payload at most
+//!   the memory of one slot; a fragment beyond that takes its datagram with it. One that is
+//!   malformed (empty, or not last and not a multiple of 8 bytes) is dropped alone.
 //! * **ECN.** RFC 3168 5.3: congestion seen by any fragment is kept, and the datagram dropped if
 //!   another fragment was not ECN-capable. Mixtures without congestion, which the RFC leaves open,
 //!   give the codepoint that claims least: Not-ECT before ECT(0) before ECT(1).
-//! * **Life.** [`LIFETIME`] from the first fragment received, whichever that is; later ones do not
-//!   prolong it (RFC 1122 3.3.2).
+//! * **Life.** [`LIFETIME`], or [`LIFETIME_IPV6`], from the first fragment received, whichever that
+//!   is; later ones do not prolong it (RFC 1122 3.3.2, RFC 8200 4.5).
 //! * **Room.** One source holds at most half of the slots, and always one; the oldest of that
 //!   source goes first. Else, when all slots are taken, the oldest of all goes.
 //!   Datagrams already dropped for one of the reasons above go before any other.
@@ -38,8 +40,8 @@
 //! let (mut slots, mut memory) = ([FragmentSlot::EMPTY; 2], [0; 2 * 4096]);
 //! let mut queue = FragmentQueue::new(&mut slots[..], &mut memory[..]);
 //! let key = FragmentKey {
-//!     source: Ipv4Addr::new(10, 0, 2, 15).to_ipv6_mapped(),
-//!     destination: Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(),
+//!     source: Ipv4Addr::new(10, 0, 2, 15).into(),
+//!     destination: Ipv4Addr::new(192, 0, 2, 1).into(),
 //!     identification: 7,
 //!     protocol: 17,
 //! };
@@ -80,5 +82,5 @@ pub use fragment::{
     Insert, MAX_HEADER_LEN, MAX_TOTAL_LEN,
 };
 pub use fragmenter::{Fragmenter, Piece};
-pub use queue::{FragmentQueue, LIFETIME};
+pub use queue::{FragmentQueue, LIFETIME, LIFETIME_IPV6};
 pub use slot::FragmentSlot;

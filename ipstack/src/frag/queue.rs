@@ -1,6 +1,6 @@
 //! The table of datagrams in reassembly.
 
-use core::net::Ipv6Addr;
+use core::net::IpAddr;
 use core::time::Duration;
 
 use managed::ManagedSlice;
@@ -11,9 +11,13 @@ use super::fragment::{
 use super::slot::{FragmentSlot, check_limits};
 use crate::Instant;
 
-/// How long a datagram waits for its fragments, counted from the first that came. RFC 1122 3.3.2
-/// recommends 60 to 120 s for hosts; 30 s is what libslirp and Linux have.
+/// How long an IPv4 datagram waits for its fragments, counted from the first that came. RFC 791
+/// 3.2 has 15 s, RFC 1122 3.3.2 recommends 60 to 120 s for hosts; 30 s is what libslirp and Linux
+/// have.
 pub const LIFETIME: Duration = Duration::from_secs(30);
+
+/// How long an IPv6 datagram waits for its fragments (RFC 8200 4.5).
+pub const LIFETIME_IPV6: Duration = Duration::from_secs(60);
 
 /// Datagrams in reassembly, in memory that the caller lends. The [module](super) says what is kept,
 /// dropped and pushed out.
@@ -25,8 +29,10 @@ pub struct FragmentQueue<'a> {
     chunk_len: usize,
     /// How many slots were ever used; those from here on are not initialised.
     used: usize,
-    /// When the oldest datagram expires.
+    /// When the next datagram expires.
     deadline: Option<Instant>,
+    /// How many datagrams were begun.
+    begun: u64,
     counters: FragmentCounters,
 }
 
@@ -46,6 +52,7 @@ impl<'a> FragmentQueue<'a> {
             chunk_len,
             used: 0,
             deadline: None,
+            begun: 0,
             counters: FragmentCounters::default(),
         }
     }
@@ -139,13 +146,14 @@ impl<'a> FragmentQueue<'a> {
     /// Takes a slot for a new datagram, from the oldest one if need be.
     fn open(&mut self, now: Instant, key: FragmentKey) -> Option<usize> {
         let index = self.vacant(key.source)?;
-        self.slots.get_mut(index)?.open(now, key);
-        let deadline = now.after(LIFETIME);
+        self.slots.get_mut(index)?.open(now, key, self.begun);
+        self.begun = self.begun.wrapping_add(1);
+        let deadline = now.after(lifetime(&key));
         self.deadline = Some(self.deadline.map_or(deadline, |earliest| earliest.min(deadline)));
         Some(index)
     }
 
-    fn vacant(&mut self, source: Ipv6Addr) -> Option<usize> {
+    fn vacant(&mut self, source: IpAddr) -> Option<usize> {
         let quota = (self.slots.len() / 2).max(1);
         let owned = self.live().filter(|(_, slot)| slot.is_from(source)).count();
         if owned >= quota {
@@ -167,7 +175,7 @@ impl<'a> FragmentQueue<'a> {
         let (index, slot) = self
             .live()
             .filter(|(_, slot)| among(slot))
-            .min_by_key(|(_, slot)| (!slot.is_discarded(), slot.started()))?;
+            .min_by_key(|(_, slot)| (!slot.is_discarded(), slot.age_rank()))?;
         if !slot.is_discarded() {
             self.counters.evicted = self.counters.evicted.wrapping_add(1);
         }
@@ -180,7 +188,7 @@ impl<'a> FragmentQueue<'a> {
     fn take_expired(&mut self, now: Instant) -> Option<(usize, FragmentKey)> {
         while self.deadline.is_some_and(|deadline| deadline <= now) {
             let (index, slot) =
-                self.live().find(|(_, slot)| slot.started().after(LIFETIME) <= now)?;
+                self.live().find(|(_, slot)| slot.deadline().is_some_and(|at| at <= now))?;
             let (key, discarded) = (slot.key()?, slot.is_discarded());
             self.close(index);
             if !discarded {
@@ -194,13 +202,17 @@ impl<'a> FragmentQueue<'a> {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.close();
         }
-        let oldest = self.live().map(|(_, slot)| slot.started()).min();
-        self.deadline = oldest.map(|started| started.after(LIFETIME));
+        self.deadline = self.live().filter_map(|(_, slot)| slot.deadline()).min();
     }
 
     fn live(&self) -> impl Iterator<Item = (usize, &FragmentSlot)> {
         self.slots.iter().take(self.used).enumerate().filter(|(_, slot)| !slot.is_free())
     }
+}
+
+/// How long a datagram of this family waits.
+pub(super) const fn lifetime(key: &FragmentKey) -> Duration {
+    if key.source.is_ipv6() { LIFETIME_IPV6 } else { LIFETIME }
 }
 
 /// The payload memory of one slot.

@@ -1,6 +1,6 @@
 //! One datagram in reassembly.
 
-use core::net::Ipv6Addr;
+use core::net::IpAddr;
 use core::ops::Range;
 
 use super::ecn::EcnMix;
@@ -8,6 +8,7 @@ use super::fragment::{
     Datagram, Expired, FirstFragment, Fragment, FragmentDrop, FragmentKey, MAX_HEADER_LEN,
     MAX_TOTAL_LEN,
 };
+use super::queue::lifetime;
 use super::units::UnitMap;
 use crate::Instant;
 use crate::bytes::copy_front;
@@ -17,11 +18,15 @@ use crate::bytes::copy_front;
 pub struct FragmentSlot {
     /// `None` while the slot is free.
     key: Option<FragmentKey>,
-    /// When the first fragment came.
+    /// When its first fragment came.
     started: Instant,
+    /// How many datagrams were begun before it. Those of one batch begin at the same time.
+    turn: u64,
     /// Header of the fragment at offset 0, if it came.
     header: [u8; MAX_HEADER_LEN],
     header_len: Option<u8>,
+    /// Bytes of payload of that fragment.
+    first_len: usize,
     /// End of the payload, if the last fragment came.
     total: Option<usize>,
     /// Highest end of a fragment so far; no unit at or above it is marked.
@@ -39,8 +44,10 @@ impl FragmentSlot {
     pub const EMPTY: Self = Self {
         key: None,
         started: Instant::ZERO,
+        turn: 0,
         header: [0; MAX_HEADER_LEN],
         header_len: None,
+        first_len: 0,
         total: None,
         extent: 0,
         units: UnitMap::EMPTY,
@@ -50,12 +57,14 @@ impl FragmentSlot {
     };
 
     /// Takes a free slot for a new datagram.
-    pub(super) fn open(&mut self, now: Instant, key: FragmentKey) {
+    pub(super) fn open(&mut self, now: Instant, key: FragmentKey, turn: u64) {
         // Up to here only: a slot that held a short datagram costs little to use again.
         self.units.clear_below(self.extent.div_ceil(8));
         self.key = Some(key);
         self.started = now;
+        self.turn = turn;
         self.header_len = None;
+        self.first_len = 0;
         self.total = None;
         self.extent = 0;
         self.received = 0;
@@ -76,12 +85,18 @@ impl FragmentSlot {
         self.key.as_ref() == Some(key)
     }
 
-    pub(super) fn is_from(&self, source: Ipv6Addr) -> bool {
+    pub(super) fn is_from(&self, source: IpAddr) -> bool {
         self.key.is_some_and(|key| key.source == source)
     }
 
-    pub(super) const fn started(&self) -> Instant {
-        self.started
+    /// The lower, the older.
+    pub(super) const fn age_rank(&self) -> (Instant, u64) {
+        (self.started, self.turn)
+    }
+
+    /// When its time is over, if the slot is not free.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.key.as_ref().map(|key| self.started.after(lifetime(key)))
     }
 
     pub(super) const fn is_discarded(&self) -> bool {
@@ -111,7 +126,7 @@ impl FragmentSlot {
         if self.contradicts_length(fragment) {
             return Err(FragmentDrop::Length);
         }
-        if self.contradicts_bytes(memory, fragment) {
+        if self.overlaps(memory, fragment) {
             return Err(FragmentDrop::Overlap);
         }
         Ok(())
@@ -130,11 +145,15 @@ impl FragmentSlot {
         }
     }
 
-    /// Whether `fragment` has other bytes than were received for the same place.
-    fn contradicts_bytes(&self, memory: &[u8], fragment: &Fragment<'_>) -> bool {
+    /// Whether `fragment` shares a place with others in a way that is not harmless: with other
+    /// bytes, or over IPv6 in part only (RFC 5722 4).
+    fn overlaps(&self, memory: &[u8], fragment: &Fragment<'_>) -> bool {
         let units = units_of(fragment);
         if !self.units.any(units.clone()) {
             return false;
+        }
+        if fragment.key.source.is_ipv6() && !self.units.all(units.clone()) {
+            return true;
         }
         let stored = memory.get(usize::from(fragment.offset)..fragment.end()).unwrap_or_default();
         let both = stored.chunks(8).zip(fragment.payload.chunks(8));
@@ -154,6 +173,7 @@ impl FragmentSlot {
         if fragment.offset == 0 && self.header_len.is_none() {
             let len = copy_front(&mut self.header, fragment.header);
             self.header_len = u8::try_from(len).ok();
+            self.first_len = fragment.payload.len();
         }
     }
 
@@ -175,7 +195,7 @@ impl FragmentSlot {
     pub(super) fn expired<'a>(&'a self, key: FragmentKey, memory: &'a [u8]) -> Expired<'a> {
         let first = self
             .first_header()
-            .zip(memory.first_chunk())
+            .zip(memory.get(..self.first_len))
             .map(|(header, payload)| FirstFragment { header, payload });
         Expired { key, first }
     }
@@ -191,7 +211,8 @@ impl FragmentSlot {
 }
 
 /// Whether the payload up to the end of `fragment`, and to `extent`, fits a datagram and `room`
-/// bytes. The header that counts is that of the first fragment: `first_header_len` if it came.
+/// bytes. Over IPv4 a header counts, too, which is that of the first fragment: `first_header_len`
+/// if it came.
 pub(super) fn check_limits(
     fragment: &Fragment<'_>,
     first_header_len: Option<u8>,
@@ -199,6 +220,7 @@ pub(super) fn check_limits(
     room: usize,
 ) -> Result<(), FragmentDrop> {
     let header_len = match first_header_len {
+        _ if fragment.key.source.is_ipv6() => 0,
         Some(len) => usize::from(len),
         None if fragment.offset == 0 => fragment.header.len(),
         None => 0,

@@ -32,6 +32,12 @@ impl UnitMap {
         masks(units).any(|(index, mask)| self.words.get(index).is_some_and(|word| word & mask != 0))
     }
 
+    /// Whether all of `units` are marked.
+    pub(super) fn all(&self, units: Range<usize>) -> bool {
+        masks(units)
+            .all(|(index, mask)| self.words.get(index).is_some_and(|word| word & mask == mask))
+    }
+
     /// Whether `unit` is marked.
     pub(super) fn contains(&self, unit: usize) -> bool {
         self.any(unit..unit.saturating_add(1))
@@ -75,6 +81,7 @@ mod tests {
             for (start, len) in ranges {
                 let end = (start + len).min(8192);
                 prop_assert_eq!(map.any(start..end), flags[start..end].contains(&true));
+                prop_assert_eq!(map.all(start..end), !flags[start..end].contains(&false));
                 let fresh = flags[start..end].iter().filter(|flag| !**flag).count();
                 flags[start..end].fill(true);
                 prop_assert_eq!(map.mark(start..end) as usize, fresh);

@@ -1,6 +1,6 @@
 //! Fragments of the guest: put together, or given up.
 
-use ipstack::frag::{Datagram, Expired, Fragment, FragmentDrop, FragmentKey, Insert};
+use ipstack::frag::{Datagram, Expired, Fragment, FragmentDrop, Insert};
 use ipstack::wire::icmpv4::CODE_REASSEMBLY_TIME_EXCEEDED;
 use ipstack::wire::{Icmpv4Error, IpProtocol, Ipv4Packet, MacAddr};
 
@@ -21,22 +21,9 @@ impl Nat<'_> {
         mac: MacAddr,
     ) -> Result<(), DropReason> {
         self.expire_fragments(io);
-        let fragment = Fragment {
-            key: FragmentKey {
-                source: packet.source().to_ipv6_mapped(),
-                destination: packet.destination().to_ipv6_mapped(),
-                identification: u32::from(packet.identification()),
-                protocol: packet.protocol().into(),
-            },
-            header: packet.header_bytes(),
-            ecn: packet.ecn(),
-            offset: packet.fragment_offset(),
-            more: packet.more_fragments(),
-            payload: packet.payload(),
-        };
         let evicted = self.fragments.counters().evicted;
-        let dropped = match self.fragments.insert(io.now, &fragment) {
-            Insert::Complete(datagram) => return self.core.on_datagram(io, packet, mac, &datagram),
+        let dropped = match self.fragments.insert(io.now, &Fragment::ipv4(packet)) {
+            Insert::Complete(datagram) => return self.core.on_datagram(io, mac, &datagram),
             Insert::Held => None,
             Insert::Dropped(reason) => Some(reason),
         };
@@ -65,21 +52,22 @@ impl Nat<'_> {
 }
 
 impl Core<'_> {
-    /// Takes a datagram whose last fragment, `packet`, has come.
+    /// Takes a datagram whose fragments have all come. Its header is that of the first
+    /// (RFC 791 3.2).
     fn on_datagram<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
-        packet: &Ipv4Packet<'_>,
         mac: MacAddr,
         datagram: &Datagram<'_>,
     ) -> Result<(), DropReason> {
+        let first = Ipv4Packet::parse_quoted(datagram.header).map_err(|_| DropReason::IpHeader)?;
         self.stats.counters.reassembled += 1;
         let (quoted, length) = quotation(datagram.header, datagram.payload);
         let inbound = Inbound {
-            source: packet.source(),
-            destination: packet.destination(),
-            protocol: packet.protocol(),
-            ttl: packet.ttl(),
+            source: first.source(),
+            destination: first.destination(),
+            protocol: first.protocol(),
+            ttl: first.ttl(),
             ecn: datagram.ecn,
             payload: datagram.payload,
             quoted: quoted.get(..length).unwrap_or_default(),

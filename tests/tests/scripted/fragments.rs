@@ -203,4 +203,112 @@ on_both_hosts! {
         lab.exchange(&[build::udp(6000, PEER, b"whole")]);
         assert_eq!(one(lab.world().take_sent_datagrams()).data, b"whole");
     }
+
+    /// RFC 791 3.2: the header of the whole is that of the first fragment, whichever comes last.
+    fn the_ttl_is_that_of_the_first_fragment(kind) {
+        let whole = datagram(&pattern(3000));
+        let first = build::IpBuilder { ttl: 9, ..ip() }.fragments(&whole, &[1024, 2048]);
+        let others = build::IpBuilder { ttl: 200, ..ip() }.fragments(&whole, &[1024, 2048]);
+        for train in [[&first[0], &others[1], &others[2]], [&others[2], &others[1], &first[0]]] {
+            let mut lab = Lab::new(kind);
+            lab.input_batch(&train);
+            assert_eq!(one(lab.world().take_sent_datagrams()).meta.ttl, 8);
+        }
+    }
+
+    /// RFC 1858 3: ports in one fragment, flags in the next. Nothing is decided before the whole.
+    fn a_first_fragment_too_short_for_its_tcp_header(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let data = pattern(100);
+        let frame = one(guest.segments(&data));
+        let mut tiny = build::IpBuilder::new(*SERVER.ip(), build::TCP);
+        tiny.id = 9;
+        let fragments = tiny.fragments(&frame[34..], &[8, 16, 24]);
+        lab.input_batch(&fragments[..3]);
+        lab.expect_nothing();
+        lab.input(&fragments[3]);
+        let stream = lab.world().stream_to(SERVER);
+        assert_eq!(lab.world().sent(stream), data);
+        assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt);
+    }
+
+    /// A whole that is too short for its UDP or TCP header is refused as one that came whole.
+    fn a_datagram_too_short_for_its_transport_header_is_dropped(kind) {
+        let mut lab = Lab::new(kind);
+        let tcp = build::IpBuilder { protocol: build::TCP, ..ip() };
+        lab.input_batch(&tcp.fragments(&[0x11; 19], &[8]));
+        let mut long_header = [0; 20];
+        long_header[12] = 0xf0;
+        lab.input_batch(&tcp.fragments(&long_header, &[16]));
+        assert_eq!(lab.dropped(DropReason::TcpHeader), 2);
+        // The UDP length is that of a datagram of which only a part was sent.
+        lab.input_batch(&ip().fragments(&datagram(&pattern(100))[..64], &[8]));
+        assert_eq!(lab.dropped(DropReason::UdpHeader), 1);
+        assert_eq!(lab.counters().reassembled, 3);
+        assert!(lab.world().sent_datagrams().is_empty());
+    }
+
+    /// A last fragment at another place than the last one before.
+    fn a_last_fragment_that_shrinks_or_grows_the_datagram_drops_it(kind) {
+        let whole = datagram(&pattern(3000));
+        let fragments = ip().fragments(&whole, &[1024, 2048]);
+        let mut other = ip();
+        other.offset = 2048;
+        for len in [8, 900, 1008] {
+            let mut lab = Lab::new(kind);
+            lab.input_batch(&[&fragments[2], &other.frame(&vec![0; len]), &fragments[0], &fragments[1]]);
+            assert!(lab.world().sent_datagrams().is_empty());
+            assert_eq!(lab.dropped(DropReason::Fragment), 3);
+        }
+    }
+
+    /// RFC 1858 4: the second fragment rewrites a part of the first.
+    fn a_fragment_at_offset_8_cannot_change_what_came_before(kind) {
+        let mut lab = Lab::new(kind);
+        let whole = datagram(&pattern(3000));
+        let fragments = ip().fragments(&whole, &[1024, 2048]);
+        let mut forged = ip();
+        (forged.offset, forged.more) = (8, true);
+        lab.input_batch(&[&fragments[0], &forged.frame(&[0xee; 1016]), &fragments[1], &fragments[2]]);
+        assert!(lab.world().sent_datagrams().is_empty());
+        assert_eq!(lab.dropped(DropReason::Fragment), 3);
+    }
+
+    /// One identification again: after completion, beside another protocol, and after expiry.
+    fn an_identification_is_used_again(kind) {
+        let mut lab = Lab::new(kind);
+        for round in 0..3 {
+            let data = vec![round; 2000];
+            lab.input_batch(&ip().fragments(&datagram(&data), &[1024]));
+            assert_eq!(one(lab.world().take_sent_datagrams()).data, data);
+        }
+        let data = pattern(2000);
+        let fragments = ip().fragments(&datagram(&data), &[1024]);
+        let other = build::IpBuilder { protocol: 99, ..ip() };
+        lab.input(&fragments[0]);
+        lab.input_batch(&other.fragments(&[0xee; 2000], &[1024]));
+        lab.input(&fragments[1]);
+        assert_eq!(one(lab.world().take_sent_datagrams()).data, data);
+
+        lab.exchange(&[other.fragments(&[0xee; 2000], &[1024])[0].clone()]);
+        lab.advance(seconds(31));
+        lab.take();
+        lab.input_batch(&fragments);
+        assert_eq!(one(lab.world().take_sent_datagrams()).data, data);
+    }
+
+    /// RFC 792, RFC 1122 3.2.2: of a datagram without its beginning, or for many, nobody is told.
+    fn no_error_is_sent_about_an_unknown_datagram_or_one_for_many(kind) {
+        let mut lab = Lab::new(kind);
+        let whole = datagram(&pattern(3000));
+        lab.input(&ip().fragments(&whole, &[1024, 2048])[1]);
+        for dst in [Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 251)] {
+            let many = build::IpBuilder { dst, ..ip() };
+            lab.input(&many.fragments(&whole, &[1024, 2048])[0]);
+        }
+        lab.advance(seconds(31));
+        lab.expect_nothing();
+        assert_eq!(lab.dropped(DropReason::FragmentExpired), 3);
+    }
 }

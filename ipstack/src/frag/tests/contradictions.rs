@@ -124,6 +124,26 @@ fn more_fragments_at_the_very_end_contradict_it() {
     }
 }
 
+/// RFC 1858 4, RFC 3128: the second fragment is to change what a filter saw in the first, or brings
+/// what a filter did not see.
+#[test]
+fn a_fragment_at_offset_8_cannot_change_the_header_before_it() {
+    let segment = pattern(40);
+    let mut forged = segment.clone();
+    forged[13] = 0x02;
+    let (first, tiny) = (part(&segment, 0..16), part(&segment, 0..8));
+    for (held, second) in [(first, part(&forged, 8..40)), (part(&forged, 8..40), first)] {
+        let mut memory = Memory::new(1, 64);
+        let mut queue = memory.queue();
+        assert_eq!(queue.insert(Instant::ZERO, &held), Insert::Held);
+        assert_eq!(queue.insert(Instant::ZERO, &second), dropped(FragmentDrop::Overlap));
+        assert_discarded(queue, &segment, FragmentDrop::Overlap);
+    }
+    // A tiny first fragment by itself hides nothing: only the whole is ever looked at.
+    let mut memory = Memory::new(1, 64);
+    assert_completes(&mut memory.queue(), &[tiny, part(&segment, 8..40)], &segment);
+}
+
 #[test]
 fn a_dropped_datagram_frees_its_name_when_its_time_is_over() {
     let datagram = pattern(64);

@@ -3,6 +3,7 @@
 #![expect(clippy::std_instead_of_alloc, reason = "tests have std, and no alloc is linked")]
 
 mod contradictions;
+mod ipv6;
 mod limits;
 mod properties;
 mod reassembly;
@@ -41,8 +42,8 @@ fn pattern(len: usize) -> Vec<u8> {
 
 fn key(source: u8, identification: u32) -> FragmentKey {
     FragmentKey {
-        source: Ipv4Addr::new(10, 0, 2, source).to_ipv6_mapped(),
-        destination: Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(),
+        source: Ipv4Addr::new(10, 0, 2, source).into(),
+        destination: Ipv4Addr::new(192, 0, 2, 1).into(),
         identification,
         protocol: 17,
     }

@@ -86,7 +86,48 @@ fn any_train() -> impl Strategy<Value = (Vec<u8>, Vec<Cut>)> {
     })
 }
 
+/// Fragments of several datagrams: each with the datagram, and whether it lies.
+fn any_mixture() -> impl Strategy<Value = Vec<(usize, Cut)>> {
+    vec_of((0..4_usize, any_cut(8)), 1..120).prop_shuffle()
+}
+
 proptest! {
+    /// Whatever is mixed with what: the right bytes, or nothing.
+    #[test]
+    fn of_interleaved_datagrams_each_comes_out_right_or_not_at_all(mixture in any_mixture(), ipv6: bool) {
+        let datagrams = [64, 57, 40, 8].map(pattern);
+        let mut memory = Memory::new(8, 64);
+        let mut queue = memory.queue();
+        let mut lied_about = [false; 4];
+        for (index, cut) in mixture {
+            let datagram = &datagrams[index];
+            let from = (cut.from * 8).min((datagram.len() - 1) / 8 * 8);
+            let range = from..(from + cut.units * 8).min(datagram.len());
+            let mut bytes = datagram[range.clone()].to_vec();
+            if let Some(flip) = cut.flip {
+                let at = flip % bytes.len();
+                bytes[at] ^= 0x80;
+                lied_about[index] = true;
+            }
+            let mut key = key(1, u32::try_from(index).unwrap());
+            if ipv6 {
+                key.source = Ipv4Addr::LOCALHOST.to_ipv6_mapped().into();
+            }
+            match queue.insert(Instant::ZERO, &Fragment { key, payload: &bytes, ..part(datagram, range) }) {
+                Insert::Complete(whole) => {
+                    prop_assert_eq!(whole.payload.len(), datagram.len());
+                    prop_assert!(lied_about[index] || whole.payload == datagram);
+                    lied_about[index] = false;
+                }
+                Insert::Held => {}
+                Insert::Dropped(reason) => {
+                    let harmless = matches!(reason, FragmentDrop::Overlap | FragmentDrop::Discarded);
+                    prop_assert!(harmless && (ipv6 || lied_about[index]), "{}", reason);
+                }
+            }
+        }
+    }
+
     #[test]
     fn any_train_gives_what_the_policy_says_byte_for_byte((datagram, cuts) in any_train()) {
         let mut memory = Memory::new(1, 64);

@@ -1,20 +1,18 @@
 //! The fragment queue and the fragmenter.
 
-use core::net::Ipv6Addr;
-
 use ipstack::frag::{
     Expired, Fragment, FragmentDrop, FragmentKey, FragmentQueue, FragmentSlot, Fragmenter, Insert,
 };
+use ipstack::wire::{Ipv4Packet, Ipv6Packet, Ipv6Payload};
 use slirpkit_nopanic::{any, any_bytes, hidden, keep};
 
 use crate::any_time;
 
 fn any_fragment() -> Fragment<'static> {
-    let address = || Ipv6Addr::from(any::<[u8; 16]>());
     Fragment {
         key: FragmentKey {
-            source: address(),
-            destination: address(),
+            source: any(),
+            destination: any(),
             identification: any(),
             protocol: any(),
         },
@@ -39,10 +37,21 @@ pub(crate) fn queue() {
         if let Some(Expired { key, first: Some(first) }) = queue.expire(any_time()) {
             keep((key, first.header, first.payload));
         }
+        if let Ok(packet) = Ipv4Packet::parse(any_bytes()) {
+            keep(queue.insert(any_time(), &Fragment::ipv4(&packet)));
+        }
+        insert_ipv6(&mut queue);
         keep((queue.poll_at(), queue.len(), queue.is_empty()));
         keep((queue.counters().held, queue.counters().dropped(FragmentDrop::Memory)));
         hidden(&mut queue);
     }
+}
+
+fn insert_ipv6(queue: &mut FragmentQueue<'_>) {
+    let Ok(packet) = Ipv6Packet::parse(any_bytes()) else { return };
+    let Ok(Ipv6Payload::Fragment(fragment)) = packet.payload_behind_extensions() else { return };
+    let header = packet.quoted_header(&fragment);
+    keep(queue.insert(any_time(), &Fragment::ipv6(&packet, &fragment, &header)));
 }
 
 pub(crate) fn fragmenter() {
