@@ -1,21 +1,25 @@
-//! The fragment queue: fragments of datagrams whose content is known, beside lies.
+//! The fragment queue against a model that predicts each of its answers, over IPv4 and IPv6.
 
-use core::net::{Ipv4Addr, Ipv6Addr};
-use core::time::Duration;
+mod model;
+
+use core::net::{IpAddr, Ipv4Addr};
 
 use arbitrary::Arbitrary;
 use ipstack::Instant;
 use ipstack::frag::{Fragment, FragmentKey, FragmentQueue, FragmentSlot, Fragmenter, Insert};
 
 use crate::Target;
+use model::{Ended, Model, Outcome};
 
 /// A queue and what comes to it.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Input {
-    /// Slots of the queue, less one; only some bits are used.
+    /// Slots of the queue; only some bits are used.
     pub slots: u8,
     /// Bytes of memory for each slot.
     pub slot_memory: u16,
+    /// Bytes of memory beside that, which are too few for the slots; only some bits are used.
+    pub spare: u8,
     /// What comes, in this order.
     pub events: Vec<Event>,
 }
@@ -27,6 +31,8 @@ pub enum Event {
     Fragment(Arrival),
     /// All fragments of a datagram of which nothing came before, with nothing between them.
     Train {
+        /// Whether it is one of IPv6.
+        ipv6: bool,
         /// Bytes of payload.
         payload_len: u16,
         /// MTU of the link that cut it.
@@ -40,78 +46,87 @@ pub enum Event {
     Wait {
         /// This much of it.
         seconds: u8,
+        /// Whether the queue is not told, so that late fragments join what is over.
+        unseen: bool,
     },
 }
 
 /// One fragment by itself.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Which of a few senders it is from; only some bits are used.
-    pub sender: u8,
-    /// Which of its datagrams it belongs to; only some bits are used.
-    pub identification: u8,
+    /// Who it is from, and which of its datagrams it belongs to: two bits for the sender, one for
+    /// the family, one for the protocol, and the others for the identification.
+    pub datagram: u8,
     /// Where it belongs, in bytes.
     pub offset: u16,
     /// Bytes of payload.
     pub len: u16,
     /// Whether more follow.
     pub more: bool,
-    /// ECN codepoint; only two bits are used.
-    pub ecn: u8,
+    /// ECN codepoint in two bits, and bytes of header in the others.
+    pub header: u8,
     /// The value of all its bytes if it lies about them.
     pub lie: Option<u8>,
 }
 
 const HEADER: [u8; 20] = [0x45; 20];
-const MAX_PAYLOAD_LEN: usize = 65_535 - HEADER.len();
 /// Identifications from here on are those of trains.
 const FIRST_TRAIN: u32 = 1 << 16;
+/// What is in memory before the queue writes there.
+const UNTOUCHED: u8 = 0xee;
 
-/// The byte at position `at` of every datagram with `identification`.
-fn content(identification: u32, at: usize) -> u8 {
-    let [byte, ..] = (at / 8).wrapping_add(identification as usize).wrapping_mul(167).to_le_bytes();
-    byte
-}
-
+/// Bytes `offset..offset + len` of every datagram with `identification`.
 fn payload(identification: u32, offset: usize, len: usize) -> Vec<u8> {
-    (offset..offset + len).map(|at| content(identification, at)).collect()
+    let content = |at: usize| {
+        let [byte, ..] =
+            (at / 8).wrapping_add(identification as usize).wrapping_mul(167).to_le_bytes();
+        byte
+    };
+    (offset..offset + len).map(content).collect()
 }
 
-fn key(sender: u8, identification: u32) -> FragmentKey {
-    let address = |last| -> Ipv6Addr { Ipv4Addr::new(10, 0, 2, last).to_ipv6_mapped() };
-    FragmentKey { source: address(sender), destination: address(2), identification, protocol: 17 }
+fn address(ipv6: bool, last: u8) -> IpAddr {
+    let ipv4 = Ipv4Addr::new(10, 0, 2, last);
+    // The same bits, but another family.
+    if ipv6 { ipv4.to_ipv6_mapped().into() } else { ipv4.into() }
+}
+
+fn key(ipv6: bool, sender: u8, identification: u32, protocol: u8) -> FragmentKey {
+    let (source, destination) = (address(ipv6, sender), address(ipv6, 2));
+    FragmentKey { source, destination, identification, protocol }
 }
 
 struct Bench<'a> {
     queue: FragmentQueue<'a>,
-    slot_memory: usize,
-    now: Instant,
-    inserted: u64,
+    model: Model,
+    /// Microseconds.
+    now: u64,
     trains: u32,
-    /// Identifications of which a lie has come; nothing is known of their content.
-    lied_about: [bool; 256],
 }
 
 impl Target for Input {
     fn run(self) {
-        let slots = usize::from(self.slots % 8) + 1;
-        let slot_memory = usize::from(self.slot_memory);
+        let slots = usize::from(self.slots % 9);
+        let room = usize::from(self.slot_memory);
+        // Of bytes that cannot be shared evenly some are left over.
+        let spare = usize::from(self.spare).checked_rem(slots).unwrap_or(0);
         let mut fragments = vec![FragmentSlot::EMPTY; slots];
-        let mut memory = vec![0; slots * slot_memory];
+        let mut memory = vec![UNTOUCHED; slots * room + spare];
         let mut bench = Bench {
             queue: FragmentQueue::new(&mut fragments[..], &mut memory[..]),
-            slot_memory,
-            now: Instant::ZERO,
-            inserted: 0,
+            model: Model::new(slots, if slots == 0 { 0 } else { room }),
+            now: 0,
             trains: 0,
-            lied_about: [false; 256],
         };
         for event in &self.events {
             bench.take(*event);
-            bench.check_counters();
+            bench.compare();
         }
-        bench.wait(Duration::from_secs(30));
+        bench.wait(60);
+        bench.expire();
+        bench.compare();
         assert!(bench.queue.is_empty(), "something outlives its time");
+        assert!(memory[slots * room..].iter().all(|byte| *byte == UNTOUCHED), "beyond the memory");
     }
 }
 
@@ -119,43 +134,45 @@ impl Bench<'_> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Fragment(arrival) => self.fragment(arrival),
-            Event::Train { payload_len, mtu, first, backwards } => {
-                self.train(usize::from(payload_len), usize::from(mtu), first, backwards);
+            Event::Train { ipv6, payload_len, mtu, first, backwards } => {
+                self.train(ipv6, usize::from(payload_len), usize::from(mtu), first, backwards);
             }
-            Event::Wait { seconds } => self.wait(Duration::from_secs(seconds.into())),
+            Event::Wait { seconds, unseen } => {
+                self.wait(seconds);
+                if !unseen {
+                    self.expire();
+                }
+            }
         }
     }
 
     fn fragment(&mut self, arrival: Arrival) {
-        let identification = arrival.identification % 16;
+        let [sender, family, protocol] =
+            [arrival.datagram & 3, arrival.datagram & 4, arrival.datagram & 8];
+        let identification = u32::from(arrival.datagram >> 4);
         let (offset, len) = (usize::from(arrival.offset), usize::from(arrival.len));
         let bytes = match arrival.lie {
-            Some(byte) => {
-                self.lied_about[usize::from(identification)] = true;
-                vec![byte; len]
-            }
-            None => payload(identification.into(), offset, len),
+            Some(byte) => vec![byte; len],
+            None => payload(identification, offset, len),
         };
-        let fragment = Fragment {
-            key: key(arrival.sender % 4, identification.into()),
-            header: &HEADER,
-            ecn: arrival.ecn % 4,
+        self.insert(&Fragment {
+            key: key(family != 0, sender, identification, protocol),
+            header: &vec![arrival.header; usize::from(arrival.header >> 2)],
+            ecn: arrival.header & 3,
             offset: arrival.offset,
             more: arrival.more,
             payload: &bytes,
-        };
-        let trusted = !self.lied_about[usize::from(identification)];
-        if let Some(whole) = self.insert(&fragment) {
-            assert!(whole.len() <= self.slot_memory.min(MAX_PAYLOAD_LEN));
-            assert!(!trusted || whole == payload(identification.into(), 0, whole.len()));
-        }
+        });
     }
 
-    fn train(&mut self, payload_len: usize, mtu: usize, first: u8, backwards: bool) {
+    fn train(&mut self, ipv6: bool, payload_len: usize, mtu: usize, first: u8, backwards: bool) {
         let identification = FIRST_TRAIN + self.trains;
         self.trains += 1;
+        // Some hundred pieces at most: what many of them do shows as well, and a hundred times a
+        // second instead of once.
+        let mtu = mtu.max(payload_len / 128);
         let Some(fragmenter) = Fragmenter::new(payload_len, HEADER.len(), mtu) else {
-            assert!(payload_len > MAX_PAYLOAD_LEN || mtu < HEADER.len() + 8);
+            assert!(payload_len > 65_535 - HEADER.len() || mtu < HEADER.len() + 8);
             return;
         };
         let mut pieces: Vec<_> = fragmenter.collect();
@@ -164,56 +181,63 @@ impl Bench<'_> {
         if backwards {
             pieces.reverse();
         }
-        let mut wholes = Vec::new();
+        let completed = self.model.counters.completed;
         for piece in pieces {
             assert!(HEADER.len() + piece.range.len() <= mtu);
             let bytes = payload(identification, piece.range.start, piece.range.len());
-            let fragment = Fragment {
-                key: key(250, identification),
+            self.insert(&Fragment {
+                key: key(ipv6, 250, identification, 17),
                 header: &HEADER,
                 ecn: 0,
                 offset: piece.offset,
                 more: piece.more,
                 payload: &bytes,
-            };
-            wholes.extend(self.insert(&fragment));
+            });
         }
-        if (1..=self.slot_memory).contains(&payload_len) {
-            assert_eq!(wholes, [payload(identification, 0, payload_len)]);
-        } else {
-            assert_eq!(wholes, [[0; 0]; 0]);
-        }
+        let fits = (1..=self.model.room).contains(&payload_len);
+        assert_eq!(self.model.counters.completed, completed + u64::from(fits));
     }
 
-    fn insert(&mut self, fragment: &Fragment<'_>) -> Option<Vec<u8>> {
-        self.inserted += 1;
-        match self.queue.insert(self.now, fragment) {
-            Insert::Complete(datagram) => {
-                assert_eq!(datagram.header, HEADER);
-                Some(datagram.payload.to_vec())
-            }
-            Insert::Held | Insert::Dropped(_) => None,
-        }
+    fn insert(&mut self, fragment: &Fragment<'_>) {
+        let expected = self.model.insert(self.now, fragment);
+        let given = match self.queue.insert(Instant::from_micros(self.now), fragment) {
+            Insert::Complete(datagram) => Outcome::Complete {
+                header: datagram.header.to_vec(),
+                ecn: datagram.ecn,
+                payload: datagram.payload.to_vec(),
+            },
+            Insert::Held => Outcome::Held,
+            Insert::Dropped(reason) => Outcome::Dropped(reason),
+        };
+        // Not `assert_eq`, which would print 64 KiB twice.
+        assert!(given == expected, "another outcome than that of the model");
     }
 
-    fn wait(&mut self, time: Duration) {
-        self.now = self.now.after(time);
-        while let Some(expired) = self.queue.expire(self.now) {
-            assert!(expired.first.is_none_or(|first| first.header == HEADER));
-        }
-        assert!(self.queue.poll_at().is_none_or(|at| at > self.now));
+    fn wait(&mut self, seconds: u8) {
+        self.now += u64::from(seconds) * 1_000_000;
     }
 
-    fn check_counters(&self) {
-        let counted = self.queue.counters();
-        let dropped = counted.malformed
-            + counted.too_long
-            + counted.memory
-            + counted.overlap
-            + counted.length
-            + counted.ecn
-            + counted.discarded;
-        assert_eq!(counted.held + counted.completed + dropped, self.inserted);
-        assert_eq!(self.queue.is_empty(), self.queue.poll_at().is_none());
+    fn expire(&mut self) {
+        let mut given = Vec::new();
+        while let Some(expired) = self.queue.expire(Instant::from_micros(self.now)) {
+            given.push(Ended {
+                source: expired.key.source,
+                identification: expired.key.identification,
+                protocol: expired.key.protocol,
+                first: expired.first.map(|first| (first.header.to_vec(), first.payload.to_vec())),
+            });
+        }
+        given.sort();
+        assert!(
+            given == self.model.expire(self.now),
+            "other datagrams end than those of the model"
+        );
+    }
+
+    fn compare(&self) {
+        assert_eq!(*self.queue.counters(), self.model.counters);
+        assert_eq!(self.queue.len(), self.model.len());
+        assert_eq!(self.queue.is_empty(), self.model.len() == 0);
+        assert_eq!(self.queue.poll_at(), self.model.next_end().map(Instant::from_micros));
     }
 }

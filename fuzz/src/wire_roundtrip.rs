@@ -1,4 +1,10 @@
-//! Packets: what was written reads back the same, and what reads at all can be written again.
+//! Packets: what was written reads back the same, what reads at all can be written again, and
+//! `etherparse` reads the same.
+
+mod ipv6;
+mod peer;
+
+pub use ipv6::{Extension, Packet, TypeLengthValue};
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -33,6 +39,8 @@ pub enum Input {
         destination: Ipv4Addr,
         payload: Vec<u8>,
     },
+    /// An IPv6 packet.
+    Ipv6(Packet),
     /// A UDP datagram.
     Udp { ports: (u16, u16), source: IpAddr, destination: IpAddr, payload: Vec<u8> },
     /// A TCP segment.
@@ -54,8 +62,8 @@ pub struct Options {
     pub sack: Vec<(u32, u32)>,
 }
 
-const ENDS: [IpAddr; 2] =
-    [IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15)), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 15), Ipv4Addr::new(192, 0, 2, 1)];
+const ENDS: [IpAddr; 2] = [IpAddr::V4(ADDRESSES[0]), IpAddr::V4(ADDRESSES[1])];
 
 impl Target for Input {
     fn run(self) {
@@ -73,6 +81,7 @@ impl Target for Input {
             Self::Ipv4 { fields, source, destination, payload } => {
                 ipv4(fields, source, destination, &payload);
             }
+            Self::Ipv6(packet) => packet.run(),
             Self::Udp { ports, source, destination, payload } => {
                 udp(ports, source, destination, &payload);
             }
@@ -96,6 +105,13 @@ fn mend_ipv4_checksum(bytes: &mut [u8]) {
 
 /// Whatever can be read from `bytes` can be written, and reads the same then.
 fn received(bytes: &[u8]) {
+    peer::ethernet(bytes);
+    peer::arp(bytes);
+    peer::ipv4(bytes);
+    peer::udp(bytes);
+    peer::tcp(bytes);
+    peer::icmpv4(bytes);
+    ipv6::received(bytes);
     if let Ok(frame) = EthernetFrame::parse(bytes) {
         let (destination, source) = (frame.destination(), frame.source());
         let mut header = [0; 14];
