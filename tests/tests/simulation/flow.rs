@@ -10,6 +10,7 @@ use slirpkit_tests::host::State;
 use slirpkit_tests::numbers::Numbers;
 use slirpkit_tests::{Connect, Lab};
 use smoltcp::iface::SocketHandle;
+use smoltcp::socket::tcp::State as TcpState;
 
 use crate::guest::{Guest, Received};
 use crate::plan::{Ending, FlowPlan, Opener, Pace};
@@ -18,6 +19,9 @@ use crate::plan::{Ending, FlowPlan, Opener, Pace};
 const SERVED: usize = 64 << 10;
 
 const A_MINUTE: usize = 60_000_000;
+
+/// How seldom a side that finds nothing to do looks again, in microseconds, unless it is slower.
+const LONGEST_PAUSE: usize = 50_000;
 
 /// Streams begin this far apart in the pattern, so that a byte of another one shows.
 const APART: u64 = 10_007;
@@ -46,14 +50,22 @@ pub(crate) struct Flow {
 }
 
 /// What one side has done and seen.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Side {
     sent: u64,
     received: u64,
+    /// How many times in a row it found nothing to do, up to what matters.
+    idle: u32,
     /// It has ended its own direction.
     ended: bool,
     /// It has seen the end of the other.
     saw_end: bool,
+}
+
+impl Side {
+    fn note_idleness(&mut self, before: &Self) {
+        self.idle = if self == before { (self.idle + 1).min(10) } else { 0 };
+    }
 }
 
 impl Flow {
@@ -107,21 +119,26 @@ impl Flow {
     /// Does what is due; says whether it did anything.
     pub(crate) fn act(&mut self, now: u64, lab: &mut Lab, guest: &mut Guest) {
         if now >= self.guest_at {
-            self.guest_at = self.later(now, &self.plan.guest.clone());
+            let before = self.guest;
             self.begin(lab, guest);
             self.guest_acts(guest);
+            self.guest.note_idleness(&before);
+            self.guest_at = now + Self::pause(&mut self.numbers, &self.plan.guest, &self.guest);
         }
         if now >= self.server_at {
-            self.server_at = self.later(now, &self.plan.server.clone());
+            let before = self.server;
             self.server_acts(now, lab);
+            self.server.note_idleness(&before);
+            self.server_at = now + Self::pause(&mut self.numbers, &self.plan.server, &self.server);
         }
     }
 
-    fn later(&mut self, now: u64, pace: &Pace) -> u64 {
-        let n = &mut self.numbers;
+    /// How long a side does nothing.
+    fn pause(n: &mut Numbers, pace: &Pace, side: &Side) -> u64 {
         let stalls = pace.stalls_one_in > 0 && n.below(pace.stalls_one_in) == 0;
         let stall = if stalls { n.below(8_000_000) } else { 0 };
-        now + (n.within(&pace.micros) + stall) as u64
+        let pause = n.within(&pace.micros) << side.idle;
+        (pause.min(LONGEST_PAUSE.max(*pace.micros.end())) + stall) as u64
     }
 
     fn begin(&mut self, lab: &mut Lab, guest: &mut Guest) {
@@ -143,6 +160,9 @@ impl Flow {
     }
 
     fn guest_acts(&mut self, guest: &mut Guest) {
+        if guest.tcp(self.handle).state() == TcpState::TimeWait {
+            self.guest_reads(guest, usize::MAX);
+        }
         let most = self.numbers.within(&self.plan.guest.bytes);
         self.guest_reads(guest, most);
         if let Ending::GuestAborts { received } = self.plan.ending
@@ -155,8 +175,8 @@ impl Flow {
         if self.broken || !guest.tcp(self.handle).may_send() {
             return;
         }
-        let room = self.plan.upload - self.guest.sent;
-        let mut piece = vec![0; most.min(room as usize)];
+        let rest = self.plan.upload - self.guest.sent;
+        let mut piece = vec![0; most.min(rest as usize).min(guest.room(self.handle))];
         pattern::fill(self.origin(false) + self.guest.sent, &mut piece);
         self.guest.sent += guest.tcp(self.handle).send_slice(&piece).unwrap() as u64;
         let closes = match self.plan.ending {
@@ -254,6 +274,15 @@ impl Flow {
         self.guest_at = u64::MAX;
         self.plan.server.bytes = usize::MAX - 1..=usize::MAX - 1;
         self.plan.server.micros = A_MINUTE..=A_MINUTE;
+    }
+
+    /// How much both sides have done.
+    pub(crate) fn progress(&self) -> u64 {
+        let done = |side: &Side| {
+            let ends = [side.ended, side.saw_end, self.broken].map(u64::from);
+            side.sent + side.received + ends.iter().sum::<u64>()
+        };
+        done(&self.guest) + done(&self.server)
     }
 
     /// Whether both sides have come to the end that was planned.

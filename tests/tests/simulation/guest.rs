@@ -4,12 +4,16 @@ use core::net::SocketAddrV4;
 use std::collections::VecDeque;
 
 use slirpkit_tests::guest::{GATEWAY, GUEST_IP, GUEST_MAC};
+use slirpkit_tests::packet::Packet;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::socket::AnySocket;
 use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, IpEndpoint};
 
+use crate::faults::{DuplicateAcks, Neighbour};
+use crate::network::Sent;
 use crate::plan::FlowPlan;
 
 /// How often the guest asks whether a silent far end is still there, so that a reset that got lost
@@ -28,6 +32,8 @@ pub(crate) struct Guest {
     wire: Wire,
     stack: Interface,
     sockets: SocketSet<'static>,
+    duplicate_acks: DuplicateAcks,
+    neighbour: Neighbour,
 }
 
 impl Guest {
@@ -40,7 +46,13 @@ impl Guest {
             addresses.push(IpCidr::new(IpAddress::Ipv4(GUEST_IP), 24)).unwrap();
         });
         stack.routes_mut().add_default_ipv4_route(GATEWAY).unwrap();
-        Self { wire, stack, sockets: SocketSet::new(Vec::new()) }
+        Self {
+            wire,
+            stack,
+            sockets: SocketSet::new(Vec::new()),
+            duplicate_acks: DuplicateAcks::new(mtu),
+            neighbour: Neighbour::default(),
+        }
     }
 
     /// A socket that is not used yet.
@@ -60,7 +72,7 @@ impl Guest {
     }
 
     pub(crate) fn connect(&mut self, handle: SocketHandle, port: u16, remote: SocketAddrV4) {
-        let remote = IpEndpoint::new(IpAddress::Ipv4(*remote.ip()), remote.port());
+        let remote = endpoint(remote);
         let socket = self.sockets.get_mut::<Socket<'_>>(handle);
         socket.connect(self.stack.context(), remote, port).unwrap();
     }
@@ -69,14 +81,18 @@ impl Guest {
         self.sockets.get_mut(handle)
     }
 
-    /// Takes up to `most` bytes that have come; `None` once the stream has ended.
+    /// How many bytes the socket takes to be sent.
+    pub(crate) fn room(&mut self, handle: SocketHandle) -> usize {
+        let socket = self.tcp(handle);
+        socket.send_capacity() - socket.send_queue()
+    }
+
+    /// Takes up to `most` bytes that have come.
     pub(crate) fn receive(&mut self, handle: SocketHandle, most: usize) -> Received {
-        let mut bytes = vec![0; most];
-        match self.tcp(handle).recv_slice(&mut bytes) {
-            Ok(count) => {
-                bytes.truncate(count);
-                Received::Bytes(bytes)
-            }
+        let socket = self.tcp(handle);
+        let mut bytes = vec![0; most.min(socket.recv_queue())];
+        match socket.recv_slice(&mut bytes) {
+            Ok(_) => Received::Bytes(bytes),
             Err(RecvError::Finished) => Received::End,
             Err(RecvError::InvalidState) => Received::Nothing,
         }
@@ -88,8 +104,26 @@ impl Guest {
     }
 
     /// A frame has come.
-    pub(crate) fn take(&mut self, frame: Vec<u8>) {
-        self.wire.received.push_back(frame);
+    pub(crate) fn take(&mut self, now: u64, sent: Sent) {
+        let segment = sent.intact.then(|| Packet::parse(sent.frame.clone()));
+        if let Some(segment) = segment.as_ref().and_then(Packet::tcp) {
+            let queued = self.queued(segment.dst.port(), segment.src);
+            if !self.duplicate_acks.admit(segment, queued) {
+                return;
+            }
+        }
+        self.wire.received.extend(self.neighbour.announcement(now));
+        self.wire.received.push_back(sent.frame);
+    }
+
+    /// How much a connection has to send, and to have acknowledged.
+    fn queued(&self, port: u16, remote: SocketAddrV4) -> usize {
+        let ours = |socket: &&Socket<'static>| {
+            socket.local_endpoint().is_some_and(|local| local.port == port)
+                && socket.remote_endpoint() == Some(endpoint(remote))
+        };
+        let mut sockets = self.sockets.iter().filter_map(|(_, socket)| Socket::downcast(socket));
+        sockets.find(ours).map_or(0, Socket::send_queue)
     }
 
     /// Does all that is to be done at `now`; returns the frames that the guest sends.
@@ -112,6 +146,10 @@ pub(crate) enum Received {
     End,
     /// The socket is not connected, and there is nothing left in it.
     Nothing,
+}
+
+const fn endpoint(address: SocketAddrV4) -> IpEndpoint {
+    IpEndpoint::new(IpAddress::Ipv4(*address.ip()), address.port())
 }
 
 const fn time(micros: u64) -> Instant {

@@ -7,6 +7,7 @@ use slirpkit_tests::build::{ICMP, IpBuilder, SYN, fix_checksums, icmp_message};
 use slirpkit_tests::numbers::Numbers;
 
 use crate::plan::{Plan, Weather};
+use crate::trace::Trace;
 
 /// Which way a frame goes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,6 +49,7 @@ pub(crate) struct Network {
     sent: u64,
     last_arrival: [u64; 2],
     lost_in_a_row: HashMap<(Way, Vec<u8>), u8>,
+    trace: Trace,
 }
 
 impl Network {
@@ -62,6 +64,7 @@ impl Network {
             sent: 0,
             last_arrival: [0; 2],
             lost_in_a_row: HashMap::new(),
+            trace: Trace::new(),
         }
     }
 
@@ -73,7 +76,11 @@ impl Network {
     /// The next frame that has arrived by `now`.
     pub(crate) fn arrived(&mut self, now: u64) -> Option<Sent> {
         let first = self.frames.first_entry().filter(|entry| entry.key().0 <= now)?;
-        Some(first.remove())
+        let sent = first.remove();
+        if sent.intact {
+            self.trace.note(now, "comes", sent.way, &sent.frame);
+        }
+        Some(sent)
     }
 
     /// How many frames are on their way to the guest.
@@ -93,7 +100,7 @@ impl Network {
         {
             return self.carry(now, Way::ToNat, fragmentation_needed(&frame, mtu));
         }
-        if way == Way::ToNat && !self.scales {
+        if !self.scales {
             take_scale_out(&mut frame);
         }
         let weather = self.weather[way as usize].clone();
@@ -101,8 +108,11 @@ impl Network {
         for _ in 0..copies {
             let mut copy = Sent { way, frame: frame.clone(), intact: true };
             if !self.survives(&weather, &mut copy) {
+                self.trace.note(now, "lost", way, &frame);
                 continue;
             }
+            let what = if copy.intact { "sent" } else { "broken" };
+            self.trace.note(now, what, way, &frame);
             let mut at = now + self.numbers.within(&weather.delay) as u64;
             if self.happens(weather.late) {
                 at += self.numbers.within(&weather.lateness) as u64;

@@ -16,6 +16,9 @@ use crate::plan::{Opener, Plan};
 /// How long the connections of a simulation may take together.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
 
+/// How long they may do nothing: some timeouts in a row, each of a minute at most.
+const STANDSTILL: Duration = Duration::from_secs(10 * 60);
+
 /// How long the NAT may know of connections that have ended in good order: 2 MSL, and what is on
 /// its way then.
 const TIME_WAIT: Duration = Duration::from_secs(30);
@@ -72,10 +75,17 @@ impl Simulation {
     /// Lets everything happen.
     pub(crate) fn run(mut self) -> Outcome {
         let begin = self.lab.now();
+        let (mut done, mut moved) = (0, begin);
         while !self.is_over() {
             self.step(u64::MAX);
-            let took = self.lab.now().since(begin);
-            assert!(took < LIMIT, "it takes too long: {:?} {:?}", self.flows, self.lab.counters());
+            let now = self.lab.now();
+            let progress = self.flows.iter().map(Flow::progress).sum();
+            if core::mem::replace(&mut done, progress) != progress {
+                moved = now;
+            }
+            let stands = now.since(moved) > STANDSTILL;
+            let late = now.since(begin) > LIMIT;
+            assert!(!late && !stands, "no end: {:#?} {:#?}", self.flows, self.lab.counters());
         }
         let took = self.lab.now().since(begin);
         self.fall_silent();
@@ -103,7 +113,7 @@ impl Simulation {
         self.carry_to_guest();
         while let Some(sent) = self.network.arrived(next) {
             match sent.way {
-                Way::ToGuest => self.guest.take(sent.frame),
+                Way::ToGuest => self.guest.take(next, sent),
                 Way::ToNat => self.deliver(sent),
             }
         }
