@@ -66,7 +66,7 @@ fn a_long_path_is_filled_both_ways() {
     each_entered("delay", &["ip"], |setup| {
         let (host, world) = (Namespace::new(), Namespace::new());
         let ends = [(&host, "192.0.2.1"), (&world, "192.0.2.2")];
-        let _relay = Relay::new(ends, DELAY);
+        let _relay = Relay::between(ends, DELAY);
         let listener = world.enter(|| TcpListener::bind((SERVER, PORT)).unwrap());
         let _server = Server::tcp_on(listener, serve);
         for (direction, name) in [(b'u', "upload"), (b'd', "download")] {

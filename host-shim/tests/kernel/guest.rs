@@ -39,10 +39,18 @@ pub(crate) fn each(name: &str, programs: &[&str], test: impl Fn(&Setup)) {
 
 /// The same for a test whose client is this process, which has to enter namespaces.
 pub(crate) fn each_entered(name: &str, programs: &[&str], test: impl Fn(&Setup)) {
-    if !Uid::effective().is_root() {
-        return skip(&format!("{name}: entering a namespace takes root"));
+    if may_enter(name) {
+        each(name, programs, test);
     }
-    each(name, programs, test);
+}
+
+/// Whether this process may enter namespaces, for a test that needs it.
+pub(crate) fn may_enter(name: &str) -> bool {
+    let root = Uid::effective().is_root();
+    if !root {
+        skip(&format!("{name}: entering a namespace takes root"));
+    }
+    root
 }
 
 fn exists(program: &str) -> bool {

@@ -32,8 +32,12 @@ pub(crate) fn send(to: &mut impl Write, length: u64) -> io::Result<()> {
 
 /// Receives `length` bytes and compares each.
 pub(crate) fn receive(from: &mut impl Read, length: u64) -> io::Result<()> {
+    receive_part(from, 0, length)
+}
+
+/// Receives the bytes from `position` up to `length` and compares each.
+pub(crate) fn receive_part(from: &mut impl Read, mut position: u64, length: u64) -> io::Result<()> {
     let mut buffer = vec![0; PIECE];
-    let mut position = 0;
     while position < length {
         let count = from.read(&mut buffer[..at_most_a_piece(length - position)])?;
         if count == 0 {
