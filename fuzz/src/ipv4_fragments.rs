@@ -16,8 +16,8 @@ use model::{Ended, Model, Outcome};
 pub struct Input {
     /// Slots of the queue; only some bits are used.
     pub slots: u8,
-    /// Bytes of memory for each slot.
-    pub slot_memory: u16,
+    /// Bytes of memory for each slot, from the most there can be down.
+    pub missing_memory: u16,
     /// Bytes of memory beside that, which are too few for the slots; only some bits are used.
     pub spare: u8,
     /// What comes, in this order.
@@ -35,6 +35,8 @@ pub enum Event {
         ipv6: bool,
         /// Bytes of payload.
         payload_len: u16,
+        /// From `LONG` on all bits of the length are used, and else twelve.
+        long: u8,
         /// MTU of the link that cut it.
         mtu: u16,
         /// The order: which piece comes first.
@@ -55,20 +57,59 @@ pub enum Event {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Arrival {
     /// Who it is from, and which of its datagrams it belongs to: two bits for the sender, one for
-    /// the family, one for the protocol, and the others for the identification.
+    /// the family, one for the protocol, and two for the identification.
     pub datagram: u8,
-    /// Where it belongs, in bytes.
-    pub offset: u16,
-    /// Bytes of payload.
-    pub len: u16,
+    /// Which bytes of it.
+    pub bytes: Bytes,
     /// Whether more follow.
     pub more: bool,
     /// ECN codepoint in two bits, and bytes of header in the others.
     pub header: u8,
-    /// The value of all its bytes if it lies about them.
-    pub lie: Option<u8>,
+    /// From `FIRST_LIE` on the value of all its bytes, about which it lies.
+    pub lie: u8,
 }
 
+/// Which bytes of a datagram a fragment has.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Bytes {
+    /// Where others may well be: from a unit on, so many units, and less by some bytes if it is the
+    /// last; only some bits of each are used.
+    Near(u8, u8, u8),
+    /// Where the longest datagram ends: so many units before the last, and so many bytes; only some
+    /// bits of each are used.
+    Far(u8, u8),
+    /// Anything.
+    Any {
+        /// Where it belongs, in bytes.
+        offset: u16,
+        /// Bytes of payload; only some bits are used.
+        len: u16,
+    },
+}
+
+impl Arrival {
+    /// Offset and length in bytes.
+    fn place(self) -> (u16, usize) {
+        match self.bytes {
+            Bytes::Near(unit, units, less) => {
+                let len = usize::from(units % 8) * 8 + 8;
+                let less = if self.more { 0 } else { usize::from(less % 8) };
+                (u16::from(unit % 16) * 8, len - less)
+            }
+            Bytes::Far(units, len) => {
+                let len = usize::from(len % 128) + 1;
+                let whole_units = if self.more { len.next_multiple_of(8) } else { len };
+                (65_528 - u16::from(units % 16) * 8, whole_units)
+            }
+            Bytes::Any { offset, len } => (offset, usize::from(len % 2048)),
+        }
+    }
+}
+
+/// From here on a fragment lies.
+const FIRST_LIE: u8 = 0xf0;
+/// From here on a train is long.
+const LONG: u8 = 0xf0;
 const HEADER: [u8; 20] = [0x45; 20];
 /// Identifications from here on are those of trains.
 const FIRST_TRAIN: u32 = 1 << 16;
@@ -107,7 +148,7 @@ struct Bench<'a> {
 impl Target for Input {
     fn run(self) {
         let slots = usize::from(self.slots % 9);
-        let room = usize::from(self.slot_memory);
+        let room = usize::from(u16::MAX - self.missing_memory);
         // Of bytes that cannot be shared evenly some are left over.
         let spare = usize::from(self.spare).checked_rem(slots).unwrap_or(0);
         let mut fragments = vec![FragmentSlot::EMPTY; slots];
@@ -134,8 +175,9 @@ impl Bench<'_> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Fragment(arrival) => self.fragment(arrival),
-            Event::Train { ipv6, payload_len, mtu, first, backwards } => {
-                self.train(ipv6, usize::from(payload_len), usize::from(mtu), first, backwards);
+            Event::Train { ipv6, payload_len, long, mtu, first, backwards } => {
+                let len = if long < LONG { payload_len % 4096 } else { payload_len };
+                self.train(ipv6, usize::from(len), usize::from(mtu), first, backwards);
             }
             Event::Wait { seconds, unseen } => {
                 self.wait(seconds);
@@ -147,19 +189,18 @@ impl Bench<'_> {
     }
 
     fn fragment(&mut self, arrival: Arrival) {
-        let [sender, family, protocol] =
-            [arrival.datagram & 3, arrival.datagram & 4, arrival.datagram & 8];
-        let identification = u32::from(arrival.datagram >> 4);
-        let (offset, len) = (usize::from(arrival.offset), usize::from(arrival.len));
+        let [sender, family, protocol] = [3, 4, 8].map(|bits| arrival.datagram & bits);
+        let identification = u32::from(arrival.datagram >> 4 & 3);
+        let (offset, len) = arrival.place();
         let bytes = match arrival.lie {
-            Some(byte) => vec![byte; len],
-            None => payload(identification, offset, len),
+            FIRST_LIE.. => vec![arrival.lie; len],
+            _ => payload(identification, usize::from(offset), len),
         };
         self.insert(&Fragment {
             key: key(family != 0, sender, identification, protocol),
             header: &vec![arrival.header; usize::from(arrival.header >> 2)],
             ecn: arrival.header & 3,
-            offset: arrival.offset,
+            offset,
             more: arrival.more,
             payload: &bytes,
         });

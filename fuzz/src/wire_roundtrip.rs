@@ -4,7 +4,7 @@
 mod ipv6;
 mod peer;
 
-pub use ipv6::{Extension, Packet, TypeLengthValue};
+pub use ipv6::{Extension, Packet, Place, TypeLengthValue};
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -96,7 +96,7 @@ impl Target for Input {
 
 fn mend_ipv4_checksum(bytes: &mut [u8]) {
     let header_len = usize::from(bytes.first().copied().unwrap_or(0) & 0x0f) * 4;
-    if let Some(header) = bytes.get_mut(..header_len.max(20)) {
+    if let Some(header) = bytes.get_mut(..header_len.max(12)) {
         header[10..12].fill(0);
         let check = checksum(header);
         header[10..12].copy_from_slice(&check.to_be_bytes());
@@ -187,6 +187,7 @@ fn arp(operation: u16, sender: ([u8; 6], Ipv4Addr), target: ([u8; 6], Ipv4Addr))
     let mut written = [0; 28];
     packet.emit(&mut written);
     assert_eq!(ArpPacket::parse(&written), Ok(packet));
+    received(&written);
     assert_eq!(u16::from(packet.operation), operation);
 }
 
@@ -225,7 +226,7 @@ fn ipv4(
         (protocol, (units & 0x1fff) * 8)
     );
     assert_eq!(read.payload(), payload);
-    received_ipv4(&read);
+    received(&bytes);
 }
 
 fn udp(ports: (u16, u16), source: IpAddr, destination: IpAddr, payload: &[u8]) {
@@ -247,6 +248,11 @@ fn udp(ports: (u16, u16), source: IpAddr, destination: IpAddr, payload: &[u8]) {
         .expect("a datagram that was just written");
     assert_eq!((read.source_port(), read.destination_port()), ports);
     assert_eq!(read.payload(), payload);
+    let mut without_checksum = bytes.clone();
+    without_checksum[6..8].fill(0);
+    for bytes in [bytes, without_checksum] {
+        received(&bytes);
+    }
 }
 
 fn tcp(
@@ -289,6 +295,7 @@ fn tcp(
     assert_eq!((read.sequence(), read.acknowledgment()), (sequence, acknowledgment));
     assert_eq!((read.flags(), read.window()), (flags, window));
     assert_eq!(read.payload(), payload);
+    received(&bytes);
     let room_for_sack = 3 - usize::from(given.mss.is_some() && given.window_scale.is_some());
     if header.options.sack.len() <= room_for_sack.saturating_sub(usize::from(given.sack_permitted))
     {
@@ -307,6 +314,7 @@ fn echo(reply: bool, ident: u16, sequence: u16, payload: &[u8]) {
     };
     assert_eq!((read.kind(), read.payload()), (kind, payload));
     assert_eq!(read.quoted(), None);
+    received(&buffer);
     assert_eq!(icmpv4::emit_echo(&mut buffer[1..], reply, ident, sequence, payload), None);
 }
 
@@ -321,6 +329,7 @@ fn error(code: u8, next_hop_mtu: u16, original: &[u8]) {
     assert!(written + 20 <= 576, "longer than every host must take (RFC 1812 4.3.2.3)");
     let read = Icmpv4Message::parse(&buffer[..written]).expect("a message that was just written");
     assert!(original.starts_with(read.payload()));
+    received(&buffer[..written]);
     assert!(matches!(read.kind(), Icmpv4Kind::DestinationUnreachable { code: c, .. } if c == code));
     if let (Some(quoted), Ok(packet)) = (read.quoted(), Ipv4Packet::parse(original)) {
         assert_eq!((quoted.source, quoted.destination), (packet.source(), packet.destination()));

@@ -21,11 +21,17 @@ pub struct Packet {
     pub source: Ipv6Addr,
     pub destination: Ipv6Addr,
     pub extensions: Vec<Extension>,
+    /// One of `OFTEN`, or a number.
     pub protocol: u8,
-    pub payload: Vec<u8>,
+    /// Whether the payload has a length that fragments but the last have.
+    pub whole_units: bool,
     /// Bytes that are missing at the end, and the length with them.
     pub cut: u8,
+    pub payload: Vec<u8>,
 }
+
+/// Numbers that mean something here.
+const OFTEN: [u8; 10] = [6, 17, 58, 59, 51, 50, 44, 43, 60, 0];
 
 /// One extension header.
 #[derive(Arbitrary, Clone, Debug)]
@@ -34,8 +40,19 @@ pub enum Extension {
     HopByHop(Vec<TypeLengthValue>),
     Destination(Vec<TypeLengthValue>),
     Routing { kind: u8, segments_left: u8, units: u8 },
-    Fragment { units: u16, more: bool, identification: u32 },
+    Fragment { place: Place, more: bool, identification: u32 },
     Authentication { words: u8 },
+}
+
+/// Where a fragment belongs.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Place {
+    /// At the beginning.
+    First,
+    /// After so many units.
+    Middle(u16),
+    /// So many units before the last there is.
+    NearEnd(u8),
 }
 
 /// One option.
@@ -51,12 +68,16 @@ pub struct TypeLengthValue {
 impl Packet {
     /// Writes it, and compares how it is read.
     pub(super) fn run(&self) {
-        let numbers = self.extensions.iter().map(Extension::number).chain([self.protocol]);
+        let protocol = OFTEN.get(usize::from(self.protocol)).unwrap_or(&self.protocol);
+        let numbers = self.extensions.iter().map(Extension::number).chain([*protocol]);
         let mut payload = Vec::new();
         for (extension, next_header) in self.extensions.iter().zip(numbers.clone().skip(1)) {
             extension.write(next_header, &mut payload);
         }
         payload.extend(&self.payload);
+        if self.whole_units {
+            payload.truncate(payload.len() / 8 * 8);
+        }
         payload.truncate(payload.len().saturating_sub(usize::from(self.cut)));
         let Ok(payload_len) = u16::try_from(payload.len()) else { return };
         let (traffic_class, flow_label, hop_limit) = self.fields;
@@ -110,10 +131,14 @@ impl Extension {
                 to.extend([next_header, *units, *kind, *segments_left]);
                 to.extend(vec![0xa5; usize::from(*units) * 8 + 4]);
             }
-            Self::Fragment { units, more, identification } => {
+            Self::Fragment { place, more, identification } => {
                 let mut header = [0xa5; 8];
-                let (offset, more) = (units << 3, *more);
-                let identification = *identification;
+                let offset = match place {
+                    Place::First => 0,
+                    Place::Middle(units) => units << 3,
+                    Place::NearEnd(units) => 65_528 - (u16::from(*units) << 3),
+                };
+                let (more, identification) = (*more, *identification);
                 Ipv6Fragment { next_header, offset, more, identification, payload: &[] }
                     .emit_header(&mut header);
                 to.extend(header);
