@@ -102,6 +102,7 @@ impl Connection {
     pub fn settle(&mut self, now: Instant, untaken: u32) -> bool {
         let fin = core::mem::take(&mut self.flags.fin_pending);
         if untaken > 0 {
+            self.refused.add(self.receive_window());
             self.rcv_nxt = self.rcv_nxt.minus(untaken).minus(u32::from(fin));
             self.flags.ack_owed = true;
             self.duplicates_owed = super::congestion::DUPLICATE_ACK_THRESHOLD;
@@ -357,9 +358,7 @@ impl Connection {
         let room = self.receive_window() as usize;
         let (data, beyond) = fresh.split_at_checked(room).unwrap_or((fresh, &[]));
         arrival.data = data;
-        self.rcv_nxt = self.rcv_nxt.plus(length_u32(data));
-        // What was promised is used up: the window closes until there is a new promise.
-        self.rcv_limit = self.rcv_limit.saturating_sub(length_u32(data));
+        self.pass(length_u32(data));
         if data.is_empty() && !beyond.is_empty() {
             arrival.fate = Fate::Unacceptable;
         } else if known > 0 && !data.is_empty() {
@@ -384,11 +383,18 @@ impl Connection {
     pub fn on_stored(&mut self, length: u32, fin: bool) {
         let length = length.min(self.receive_window());
         self.flags.ack_owed = true;
-        self.rcv_nxt = self.rcv_nxt.plus(length);
-        self.rcv_limit = self.rcv_limit.saturating_sub(length);
+        self.pass(length);
         if fin && self.state.receives() {
             self.take_fin();
         }
+    }
+
+    /// `length` bytes of text were received in order.
+    fn pass(&mut self, length: u32) {
+        self.rcv_nxt = self.rcv_nxt.plus(length);
+        // What was promised is used up: the window closes until there is a new promise.
+        self.rcv_limit = self.rcv_limit.saturating_sub(length);
+        self.refused.clear_at(self.receive_window(), u32::from(self.offered_mss));
     }
 
     /// A FIN is taken at the edge of a full window, too, and must not turn it inside out.

@@ -1,6 +1,7 @@
 //! The transmission control block, and what makes and moves it from outside.
 
 use super::congestion::Congestion;
+use super::receive::Refused;
 use super::rtt::RttEstimator;
 use super::timer::{CONNECT_TIMEOUT, Timer};
 use super::{SegmentIn, SeqNumber};
@@ -124,6 +125,8 @@ pub struct Connection {
     pub(super) backoffs: u8,
     /// Duplicate ACKs owed besides the ordinary one.
     pub(super) duplicates_owed: u8,
+    /// What of the window was beyond text that was refused, and is to come again.
+    pub(super) refused: Refused,
 }
 
 /// Small facts about a connection.
@@ -223,6 +226,7 @@ impl Connection {
             retries: 0,
             backoffs: 0,
             duplicates_owed: 0,
+            refused: Refused::NOTHING,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// RFC 9293 3.10.7.4, seventh check.
 #[test]
 fn text_in_order_is_handed_on_and_acknowledged_at_once() {
     let mut lab = Lab::ethernet();
@@ -60,6 +61,7 @@ fn a_duplicate_ack_keeps_its_window_while_more_is_promised() {
     lab.exchange("A 1+100 ack 1 win 8000", &["A 1 ack 101 win 19900"]);
 }
 
+/// RFC 9293 3.10.7.4, first check.
 #[test]
 fn what_was_received_before_is_acknowledged_again() {
     let mut lab = Lab::ethernet();
@@ -69,6 +71,7 @@ fn what_was_received_before_is_acknowledged_again() {
     assert_eq!(lab.host_taken, 100);
 }
 
+/// RFC 9293 3.10.7.4, seventh check.
 #[test]
 fn of_a_segment_that_overlaps_only_the_new_part_is_taken() {
     let mut lab = Lab::ethernet();
@@ -77,6 +80,7 @@ fn of_a_segment_that_overlaps_only_the_new_part_is_taken() {
     assert_eq!(lab.host_taken, 150);
 }
 
+/// RFC 9293 3.10.7.4, seventh check.
 #[test]
 fn text_and_fin_beyond_the_window_are_cut_off() {
     let mut lab = Lab::ethernet();
@@ -85,7 +89,8 @@ fn text_and_fin_beyond_the_window_are_cut_off() {
     assert_eq!((lab.host_taken, lab.guest_end), (8000, false));
 }
 
-/// RFC 9293 3.4, table 6, with `RCV.NXT` = 101 and a window of 7,900 bytes.
+/// RFC 9293 3.4, table 6, with `RCV.NXT` = 101 and a window of 7,900 bytes. RFC 9293 3.10.7.4,
+/// first check.
 #[test]
 fn the_window_decides_what_is_acceptable() {
     let cases = [
@@ -106,7 +111,8 @@ fn the_window_decides_what_is_acceptable() {
     }
 }
 
-/// Where a guest stands that has filled the window while some of it got lost.
+/// Where a guest stands that has filled the window while some of it got lost. RFC 9293 3.10.7.4,
+/// first check.
 #[test]
 fn an_ack_at_the_right_edge_counts() {
     let mut lab = Lab::ethernet();
@@ -125,7 +131,7 @@ fn text_without_ack_is_dropped() {
     assert_eq!(lab.host_taken, 0);
 }
 
-/// libslirp #93: the urgent pointer is not looked at.
+/// libslirp #93: the urgent pointer is not looked at. RFC 9293 3.10.7.4, sixth check.
 #[test]
 fn urgent_text_is_text() {
     let mut lab = Lab::ethernet();
@@ -151,6 +157,40 @@ fn what_the_host_does_not_take_is_asked_for_with_three_duplicates() {
     assert_eq!(lab.host_taken, 1300);
 }
 
+/// A sender without SACK sends again one segment in a round trip. What it sent beyond meanwhile, had
+/// its window moved on, would be refused unnoticed.
+#[test]
+fn the_right_edge_stays_until_what_was_refused_has_come_again() {
+    let mut lab = Lab::ethernet();
+    lab.host_room = 0;
+    lab.exchange("A 1+4000 ack 1 win 8000", &["A 1 ack 1 win 8000"; 4]);
+    lab.host_room = usize::MAX;
+    lab.connection.promise(8000);
+    lab.exchange("A 1+1000 ack 1 win 8000", &["A 1 ack 1001 win 7000"]);
+    lab.connection.promise(8000);
+    assert!(!lab.connection.owes_window_update());
+    lab.exchange("A 1001+2000 ack 1 win 8000", &["A 1 ack 3001 win 5000"]);
+    // The 4,000 bytes beyond count as 2,048.
+    lab.connection.promise(8000);
+    lab.exchange("A 3001+2953 ack 1 win 8000", &["A 1 ack 5954 win 5047"]);
+}
+
+/// Nothing may be left to be sent, or less than a sender would use.
+#[test]
+fn the_right_edge_does_not_stay_for_less_than_a_segment() {
+    for (beyond, window) in [(0, 8000), (1000, 8000)] {
+        let mut lab = Lab::ethernet();
+        lab.host_room = 0;
+        let all = 8000 - beyond;
+        lab.exchange(&format!("A 1+{all} ack 1 win 8000"), &["A 1 ack 1 win 8000"; 4]);
+        lab.host_room = usize::MAX;
+        lab.guest(&format!("A 1+{all} ack 1 win 8000"));
+        lab.connection.promise(8000);
+        lab.expect(&[&format!("A 1 ack {} win {window}", all + 1)]);
+    }
+}
+
+/// RFC 9293 3.10.7.4, eighth check.
 #[test]
 fn a_fin_behind_what_was_not_taken_comes_again() {
     let mut lab = Lab::ethernet();
@@ -164,7 +204,7 @@ fn a_fin_behind_what_was_not_taken_comes_again() {
     assert_eq!(lab.host_taken, 100);
 }
 
-/// passt 8efa80b.
+/// passt 8efa80b. RFC 9293 3.10.7.4, seventh check.
 #[test]
 fn text_beyond_a_fin_is_ignored() {
     let mut lab = Lab::ethernet();
