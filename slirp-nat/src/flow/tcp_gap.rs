@@ -38,20 +38,7 @@ impl Core<'_> {
         let Some(index) = self.recovery_of(id) else {
             return self.stats.drop(DropReason::TcpGap);
         };
-        if self.pool.room() == 0
-            && let Some(lost) = self.recoveries.evict(&mut self.pool, share)
-        {
-            self.stats.counters.tcp_bytes_evicted += lost as u64;
-        }
-        let pool = &mut self.pool;
-        let stored = self.recoveries.change(index, id, |runs| {
-            if runs.blocks() < share {
-                runs.store(pool, beyond)
-            } else {
-                Stored { refused: beyond.text.len(), ..Stored::default() }
-            }
-        });
-        let Some(stored) = stored else { return };
+        let stored = self.store_in_share(index, id, share, beyond);
         self.stats.counters.tcp_bytes_stored += stored.stored as u64;
         if stored.refused > 0 {
             self.stats.drop(DropReason::TcpGap);
@@ -60,6 +47,36 @@ impl Core<'_> {
         } else if stored.known > 0 {
             self.stats.counters.tcp_segments_overlapped += 1;
         }
+    }
+
+    /// Stores text as long as the flow has less than its share; flows that have more give way.
+    fn store_in_share(
+        &mut self,
+        index: RecoveryIndex,
+        id: FlowId,
+        share: usize,
+        beyond: &Beyond<'_>,
+    ) -> Stored {
+        let mut rest = *beyond;
+        let mut sum = Stored { refused: rest.text.len(), ..Stored::default() };
+        // Ends: each further turn has taken a run from some flow.
+        while self.recoveries.runs(index, id).is_some_and(|runs| runs.blocks() < share) {
+            let pool = &mut self.pool;
+            let stored = self.recoveries.change(index, id, |runs| runs.store(pool, &rest));
+            let Some(stored) = stored else { break };
+            sum.stored = sum.stored.saturating_add(stored.stored);
+            sum.known = sum.known.saturating_add(stored.known);
+            sum.refused = stored.refused;
+            if stored.refused == 0 || self.pool.room() > 0 {
+                break;
+            }
+            let Some(lost) = self.recoveries.evict(&mut self.pool, share) else { break };
+            self.stats.counters.tcp_bytes_evicted += lost as u64;
+            let done = rest.text.len().saturating_sub(stored.refused);
+            rest.text = rest.text.get(done..).unwrap_or_default();
+            rest.sequence = rest.sequence.plus(u32::try_from(done).unwrap_or(u32::MAX));
+        }
+        sum
     }
 
     /// The flow's entry in the table of recoveries, made if there is none.
