@@ -17,6 +17,8 @@ pub struct ScriptedLink {
     room: Room,
     /// See [`Link::guest_queue_frames`].
     pub guest_queue_frames: usize,
+    /// How far into its memory each frame begins.
+    pub alignment: usize,
     buffer: Vec<u8>,
     frames: Vec<Vec<u8>>,
     supers: usize,
@@ -36,6 +38,7 @@ impl ScriptedLink {
             capacity,
             room: UNLIMITED,
             guest_queue_frames: usize::MAX,
+            alignment: 0,
             buffer: Vec::new(),
             frames: Vec::new(),
             supers: 0,
@@ -99,20 +102,19 @@ impl Link for ScriptedLink {
         }
         // What lay in the buffer before must never reach the guest.
         self.buffer.clear();
-        self.buffer.resize(wanted.min(self.capacity), 0xa5);
-        Some(&mut self.buffer)
+        self.buffer.resize(self.alignment + wanted.min(self.capacity), 0xa5);
+        self.buffer.get_mut(self.alignment..)
     }
 
     fn commit(&mut self, length: usize, meta: &TxMeta) {
         assert!(self.reservations > 0, "a commit without a reservation");
         self.reservations = 0;
-        assert!(length <= self.buffer.len(), "a commit beyond the reservation");
+        let reserved = &self.buffer[self.alignment..];
+        assert!(length <= reserved.len(), "a commit beyond the reservation");
+        let superframe = reserved[..length].to_vec();
         let Some(segmentation) = meta.segment else {
-            let frame = self.buffer[..length].to_vec();
-            self.emit(frame);
-            return;
+            return self.emit(superframe);
         };
-        let superframe = self.buffer[..length].to_vec();
         let before = self.frames.len();
         let cut_here = cut(&superframe, segmentation);
         let cut_there: Vec<Vec<u8>> = segments(&superframe, segmentation)

@@ -62,6 +62,24 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
     }
 
+    /// passt bug 179: the guest vanished while its connection was idle. Two hours of silence, nine
+    /// keep-alives 75 s apart (RFC 9293 3.8.4), and the server is told.
+    fn an_idle_guest_that_vanished_is_found(kind) {
+        let mut lab = Lab::new(kind);
+        let guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.advance(seconds(2 * 3600 - 1));
+        lab.expect_nothing();
+        lab.advance(seconds(9 * 75));
+        let probes = lab.take_tcp();
+        assert_eq!(probes.len(), 9);
+        assert!(probes.iter().all(|p| p.is_pure_ack() && p.seq == guest.rcv_nxt.wrapping_sub(1)));
+        assert_eq!(lab.world().state(stream), State::Open);
+        lab.advance(seconds(76));
+        assert_eq!(lab.world().state(stream), State::Reset);
+        assert_eq!(lab.nat.flow_count(), 0);
+    }
+
     /// A host that fails while parked bytes outlive the guest's side ends the flow, too.
     fn a_failure_ends_the_wait_for_room(kind) {
         let mut lab = Lab::new(kind);

@@ -216,6 +216,26 @@ on_both_hosts! {
         }
     }
 
+    /// The same at every alignment of the frames' memory, either way.
+    fn checksums_hold_at_every_alignment(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        for alignment in 0..16 {
+            lab.link.alignment = alignment;
+            for len in 1..=40 {
+                let data = vec![0xd1 + len as u8; len];
+                lab.world().sends(stream, &data);
+                assert_eq!(guest.receive(&mut lab, len), data);
+                lab.world().take_sent(stream);
+                let frame = [vec![0xff; alignment], one(guest.segments(&data))].concat();
+                lab.input(&frame[alignment..]);
+                assert_eq!(lab.world().take_sent(stream), data);
+                assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt);
+            }
+        }
+    }
+
     /// Work that the guest left undone is not held against it: a partial checksum is not checked,
     /// a super-segment is one segment.
     fn offloaded_frames_are_taken(kind) {

@@ -20,6 +20,8 @@ mod hostile;
 mod icmp;
 mod link;
 mod loopback;
+mod pool;
+mod short_writes;
 mod tables;
 mod tcp_ack;
 mod tcp_close;
@@ -27,6 +29,7 @@ mod tcp_loss;
 mod tcp_open;
 mod tcp_order;
 mod tcp_reset;
+mod tcp_ring;
 mod tcp_window;
 mod udp;
 

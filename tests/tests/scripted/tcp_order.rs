@@ -232,29 +232,6 @@ on_both_hosts! {
         assert_eq!(lab.counters().tcp_bytes_evicted, 0);
     }
 
-    /// peers.md row 13: a host that takes 1, 100, 1459 bytes, then nothing for a second, then all.
-    /// With a pool as large as the window that costs no loss, no retransmission and no wait.
-    fn short_writes_cost_nothing_with_a_pool_of_one_window(kind) {
-        let mut lab = Lab::with(kind, |setup| setup.pool = 40 * BLOCK_LEN);
-        let mut guest = lab.connect(4000, SERVER);
-        let stream = lab.world().stream_to(SERVER);
-        let data = pattern(1460 * 40);
-        lab.world().take_short(stream, &[1, 100, 1459, 0, 0]);
-        for round in 0..4 {
-            guest.send(&mut lab, &data[round * 14_600..(round + 1) * 14_600]);
-            assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt);
-            lab.world().drain(stream);
-            lab.settle();
-        }
-        assert_eq!(lab.world().sent(stream).len(), 1 + 100 + 1459);
-        lab.advance(seconds(1));
-        lab.world().drain(stream);
-        lab.settle();
-        assert!(lab.world().sent(stream) == data, "the bytes sent");
-        assert_eq!(lab.counters().tcp_duplicate_acks_out, 0);
-        assert_eq!(lab.nat.stats().dropped_total(), 0);
-    }
-
     /// Random order, repetition, short writes and a pool that is too small: what was acknowledged
     /// arrives, and what arrives is right.
     fn acknowledged_bytes_survive_any_pressure_on_the_pool(kind) {
