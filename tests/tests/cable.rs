@@ -164,7 +164,7 @@ impl Guest {
 }
 
 on_both_hosts! {
-    /// The answer is there when the access that sent the question returns (peers.md row 69: a
+    /// The answer is there when the access that sent the question returns (void-box 6a5d8b5: a
     /// queued answer that nobody is told of).
     fn an_answer_is_in_the_ring_when_the_access_returns(kind) {
         let mut guest = Guest::new(kind);

@@ -58,7 +58,8 @@ on_both_hosts! {
     }
 
     /// libslirp: the client was accepted before the guest had answered. Nothing is read from it
-    /// until then, and if the guest refuses, it is reset, never closed.
+    /// until then, and if the guest refuses, it is reset, never closed. RFC 9293 3.10.7.3, second
+    /// check.
     fn a_guest_that_refuses_resets_the_client(kind) {
         let mut lab = forwarded(kind, Protocol::Tcp, PUBLIC);
         let client = lab.world().dial(PUBLIC, CLIENT);
@@ -158,8 +159,8 @@ on_both_hosts! {
         assert!(flying <= 3000, "{flying} bytes in a window of 3000");
     }
 
-    /// Both open at once (RFC 9293 3.5, figure 8): the guest connects to the client's very
-    /// address while our SYN is under way.
+    /// Both open at once (RFC 9293 3.5, figure 8): the guest connects to the client's very address
+    /// while our SYN is under way. RFC 9293 3.10.7.3, fourth check.
     fn both_open_at_once(kind) {
         let mut lab = forwarded(kind, Protocol::Tcp, PUBLIC);
         let client = lab.world().dial(PUBLIC, CLIENT);

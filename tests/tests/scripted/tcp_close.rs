@@ -18,6 +18,7 @@ on_both_hosts! {
     }
 
     /// The guest ends first, then the server; each sees the other's bytes and end.
+    /// RFC 9293 3.10.7.4, fifth check.
     fn the_guest_closes_first(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -37,8 +38,8 @@ on_both_hosts! {
         assert_eq!(lab.counters().tcp_resets_out, 0);
     }
 
-    /// The server ends first and goes on reading (libslirp #12, lima #5264: half-close was
-    /// answered by RST).
+    /// The server ends first and goes on reading (libslirp #12, lima #5264: half-close was answered
+    /// by RST). RFC 9293 3.10.7.4, eighth check.
     fn the_server_closes_first_and_goes_on_reading(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -61,8 +62,8 @@ on_both_hosts! {
         assert_eq!(lab.world().state(stream), State::Closed);
     }
 
-    /// gvisor-tap-vsock #387: half-close was not relayed. The guest has ended, and a long
-    /// download still comes.
+    /// gvisor-tap-vsock #387: half-close was not relayed. The guest has ended, and a long download
+    /// still comes. RFC 9293 3.10.7.4, fifth check.
     fn a_half_closed_guest_still_downloads(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -187,7 +188,7 @@ on_both_hosts! {
         assert_eq!(lab.counters().tcp_bytes_retransmitted, 0);
     }
 
-    /// passt 8efa80b: data behind the guest's FIN was forwarded.
+    /// passt 8efa80b: data behind the guest's FIN was forwarded. RFC 9293 3.10.7.4, seventh check.
     fn data_behind_the_guests_fin_is_ignored(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -235,7 +236,7 @@ on_both_hosts! {
         assert!(lab.world().is_write_shut(stream));
     }
 
-    /// Both ends at once (RFC 9293 3.6, figure 13).
+    /// Both ends at once (RFC 9293 3.6, figure 13). RFC 9293 3.10.7.4, fifth check.
     fn both_close_at_once(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -255,7 +256,7 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
     }
 
-    /// A repeated FIN is acknowledged again, in TIME_WAIT too.
+    /// A repeated FIN is acknowledged again, in TIME_WAIT too. RFC 9293 3.10.7.4, eighth check.
     fn a_repeated_fin_is_acknowledged_again(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);

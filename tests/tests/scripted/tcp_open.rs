@@ -158,6 +158,7 @@ on_both_hosts! {
     }
 
     /// SYN-ACK only after the host has connected, and then in the very call that says so.
+    /// RFC 9293 3.10.7.2, third check.
     fn the_syn_ack_comes_in_the_call_that_reports_the_connect(kind) {
         let mut lab = Lab::new(kind);
         lab.world().on_connect(SERVER, Connect::Pending);
@@ -274,7 +275,8 @@ on_both_hosts! {
         assert_eq!(lab.world().open_sockets(), 0);
     }
 
-    /// gvisor-tap-vsock #127: SYN, SYN-ACK, RST ten times over leaked ten slots.
+    /// gvisor-tap-vsock #127: SYN, SYN-ACK, RST ten times over leaked ten slots. RFC 9293 3.10.7.4,
+    /// second check.
     fn a_reset_frees_a_half_open_connection(kind) {
         let mut lab = Lab::with(kind, |setup| setup.flows = 4);
         for port in 4000..4020 {

@@ -21,7 +21,8 @@ on_both_hosts! {
         assert_eq!((lab.counters().tcp_closed, lab.counters().tcp_aborted), (1, 0));
     }
 
-    /// passt bug 191: a reset by the guest reached the server as FIN.
+    /// passt bug 191: a reset by the guest reached the server as FIN. RFC 9293 3.10.7.4, second
+    /// check.
     fn a_reset_by_the_guest_resets_the_host_socket(kind) {
         let mut lab = Lab::new(kind);
         let guest = lab.connect(4000, SERVER);
@@ -117,8 +118,8 @@ on_both_hosts! {
         assert_eq!(lab.world().state(stream), State::Open);
     }
 
-    /// RFC 5961 4.2, libslirp: a SYN on a live connection is challenged, and its options
-    /// change nothing.
+    /// RFC 5961 4.2, libslirp: a SYN on a live connection is challenged, and its options change
+    /// nothing. RFC 9293 3.10.7.4, fourth check.
     fn a_syn_on_a_live_connection_is_challenged(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -171,7 +172,8 @@ on_both_hosts! {
         assert_eq!((lab.dropped(DropReason::TcpNoFlow), lab.counters().tcp_resets_out), (2, 1));
     }
 
-    /// podman #22146: segments with none of ACK, SYN and RST reset connections.
+    /// podman #22146: segments with none of ACK, SYN and RST reset connections. RFC 9293 3.10.7.2,
+    /// fourth check.
     fn segments_without_ack_syn_or_rst_are_ignored(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);
@@ -186,7 +188,7 @@ on_both_hosts! {
         assert_eq!(lab.world().sent(stream), b"alive");
     }
 
-    /// SYN with FIN or RST opens nothing.
+    /// SYN with FIN or RST opens nothing. RFC 9293 3.10.7.2, fourth check.
     fn senseless_flags_open_nothing(kind) {
         let mut lab = Lab::new(kind);
         let guest = TcpGuest::new(4000, SERVER);
@@ -197,7 +199,7 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
     }
 
-    /// A SYN-ACK for no connection is reset and opens nothing.
+    /// A SYN-ACK for no connection is reset and opens nothing. RFC 9293 3.10.7.2, second check.
     fn a_syn_ack_out_of_the_blue_is_reset(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = TcpGuest::new(4000, SERVER);

@@ -357,7 +357,8 @@ on_both_hosts! {
         assert!(updates.len() <= 2, "{} updates", updates.len());
     }
 
-    /// Data beyond the window is not taken; the guest is told where it ends.
+    /// Data beyond the window is not taken; the guest is told where it ends. RFC 9293 3.10.7.4,
+    /// first check.
     fn data_beyond_the_window_is_not_taken(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = lab.connect(4000, SERVER);

@@ -21,6 +21,7 @@ fn time_wait() -> Lab {
     lab
 }
 
+/// RFC 9293 3.10.7.4, fifth and eighth check.
 #[test]
 fn the_guest_ends_first() {
     let mut lab = Lab::ethernet();
@@ -39,7 +40,7 @@ fn the_guest_ends_first() {
     assert_eq!(lab.host_consumed, 5);
 }
 
-/// gvisor-tap-vsock #387: half-close the other way.
+/// gvisor-tap-vsock #387: half-close the other way. RFC 9293 3.10.7.4, fifth and eighth check.
 #[test]
 fn the_host_ends_first_and_the_guest_goes_on() {
     let mut lab = fin_wait_2();
@@ -50,6 +51,7 @@ fn the_host_ends_first_and_the_guest_goes_on() {
     lab.expect_state(State::TimeWait);
 }
 
+/// RFC 9293 3.10.7.4, fifth check.
 #[test]
 fn the_guest_sends_text_while_the_hosts_end_is_on_its_way() {
     let mut lab = Lab::ethernet();
@@ -59,7 +61,7 @@ fn the_guest_sends_text_while_the_hosts_end_is_on_its_way() {
     lab.expect_state(State::FinWait1);
 }
 
-/// RFC 9293 3.6, figure 13.
+/// RFC 9293 3.6, figure 13. RFC 9293 3.10.7.4, fifth and eighth check.
 #[test]
 fn both_end_at_once() {
     let mut lab = Lab::ethernet();
@@ -72,6 +74,7 @@ fn both_end_at_once() {
     lab.expect_state(State::TimeWait);
 }
 
+/// RFC 9293 3.10.7.4, eighth check.
 #[test]
 fn a_fin_that_acknowledges_ours_ends_both_at_once() {
     let mut lab = Lab::ethernet();
@@ -91,6 +94,7 @@ fn a_fin_is_lost_in_closing_and_sent_again() {
     lab.expect(&["FA 1 ack 2 win 7999"]);
 }
 
+/// RFC 9293 3.10.7.4, eighth check.
 #[test]
 fn a_fin_sent_again_in_close_wait_is_acknowledged_again() {
     let mut lab = Lab::ethernet();
@@ -103,6 +107,7 @@ fn a_fin_sent_again_in_close_wait_is_acknowledged_again() {
     lab.expect_state(State::CloseWait);
 }
 
+/// RFC 9293 3.10.7.4, eighth check.
 #[test]
 fn a_fin_behind_a_gap_ends_nothing() {
     let mut lab = Lab::ethernet();
@@ -122,6 +127,7 @@ fn a_fin_sent_again_in_time_wait_is_acknowledged_and_starts_the_wait_over() {
     lab.expect_state(State::Closed);
 }
 
+/// RFC 9293 3.10.7.4, fifth check, and 3.10.8.
 #[test]
 fn time_wait_ends() {
     let mut lab = time_wait();
@@ -129,7 +135,7 @@ fn time_wait_ends() {
     assert_eq!(lab.timeout(TimerOutcome::Closed), 10_000);
 }
 
-/// RFC 9293 3.6.1, MAY-2; RFC 6191 without timestamps.
+/// RFC 9293 3.6.1, MAY-2; RFC 6191 without timestamps. RFC 9293 3.10.7.4, fourth check.
 #[test]
 fn a_newer_syn_ends_time_wait_and_an_older_one_does_not() {
     let mut lab = time_wait();

@@ -17,6 +17,7 @@ fn the_last_segment_of_what_is_available_is_pushed() {
 }
 
 /// passt bug 114: what is acknowledged is forgotten, and the number of a FIN is not a byte.
+/// RFC 9293 3.10.7.4, fifth check.
 #[test]
 fn acknowledged_bytes_are_consumed_and_the_fin_is_none_of_them() {
     let mut lab = Lab::ethernet();
@@ -81,7 +82,8 @@ fn an_old_ack_moves_no_window() {
     lab.expect(&["PA 1001+1000 ack 11 win 7990"]);
 }
 
-/// The guest's text sent again has an old number, a new ACK and a new window.
+/// The guest's text sent again has an old number, a new ACK and a new window. RFC 9293 3.10.7.4,
+/// fifth check.
 #[test]
 fn text_sent_again_that_acknowledges_more_moves_the_window() {
     let mut lab = Lab::ethernet();
@@ -107,7 +109,7 @@ fn no_text_goes_out_before_the_handshake_is_done() {
     lab.exchange(ACK, &["PA 1+10 ack 1 win 8000"]);
 }
 
-/// libslirp #12: the guest's end is not the host's.
+/// libslirp #12: the guest's end is not the host's. RFC 9293 3.10.7.4, fifth check.
 #[test]
 fn text_goes_on_after_the_guests_end() {
     let mut lab = Lab::ethernet();

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// RFC 9293 3.10.7.2, third check.
 #[test]
 fn nothing_is_answered_before_the_host_is_connected() {
     let mut lab = Lab::asked(SYN, &ETHERNET);
@@ -24,6 +25,7 @@ fn a_syn_sent_again_while_the_host_connects_is_not_answered_twice() {
     lab.expect(&[SYN_ACK]);
 }
 
+/// RFC 9293 3.10.7.4, fourth check.
 #[test]
 fn a_syn_sent_again_after_the_answer_is_answered_again() {
     let mut lab = Lab::asked(SYN, &ETHERNET);
@@ -32,6 +34,7 @@ fn a_syn_sent_again_after_the_answer_is_answered_again() {
     lab.exchange(SYN, &[SYN_ACK]);
 }
 
+/// RFC 9293 3.10.7.4, fourth check.
 #[test]
 fn a_guest_that_gives_up_asking_and_asks_anew_replaces_the_connection() {
     let mut lab = Lab::asked(SYN, &ETHERNET);
@@ -51,6 +54,7 @@ fn an_ack_of_something_never_sent_does_not_end_the_handshake() {
     lab.expect_state(State::SynReceived);
 }
 
+/// RFC 9293 3.10.7.4, fifth check.
 #[test]
 fn the_ack_that_ends_the_handshake_may_bring_text_and_fin() {
     let mut lab = Lab::asked(SYN, &ETHERNET);
@@ -70,7 +74,8 @@ fn text_on_a_syn_is_left_to_be_sent_again() {
     lab.expect(&["SA 0 ack 1 win 8000"]);
 }
 
-/// libslirp.1.9 case 3: a host's client waits for the guest's handshake.
+/// libslirp: a host's client waits for the guest's handshake. RFC 9293 3.10.7.3, fourth
+/// check.
 #[test]
 fn a_client_of_the_host_is_connected_when_the_guest_answers() {
     let mut lab = Lab::new(1000, 5000, Connection::open(Instant::ZERO, SeqNumber(5000), &ETHERNET));
@@ -97,6 +102,7 @@ fn an_old_ack_in_syn_sent_is_refused() {
     lab.expect(&[]);
 }
 
+/// RFC 9293 3.10.7.3, first check.
 #[test]
 fn a_syn_that_was_not_sent_yet_cannot_be_acknowledged() {
     let mut lab = Lab::new(1000, 5000, Connection::open(Instant::ZERO, SeqNumber(5000), &ETHERNET));
@@ -108,6 +114,7 @@ fn a_syn_that_was_not_sent_yet_cannot_be_acknowledged() {
     lab.expect(&[SYN_ACK]);
 }
 
+/// RFC 9293 3.10.7.3, fifth check.
 #[test]
 fn a_segment_without_syn_or_reset_changes_nothing_in_syn_sent() {
     let mut lab = Lab::opened(&ETHERNET);
@@ -116,7 +123,7 @@ fn a_segment_without_syn_or_reset_changes_nothing_in_syn_sent() {
     lab.expect_state(State::SynSent);
 }
 
-/// RFC 9293 3.5, figure 8.
+/// RFC 9293 3.5, figure 8. RFC 9293 3.10.7.3, fourth check.
 #[test]
 fn simultaneous_open() {
     let mut lab = Lab::opened(&ETHERNET);
@@ -145,6 +152,7 @@ fn the_ack_field_of_a_crossing_syn_does_not_age_its_window() {
     lab.expect(&["PA 1+1000 ack 1 win 8000"]);
 }
 
+/// RFC 9293 3.10.7.4, fourth check.
 #[test]
 fn a_crossing_syn_sent_again_is_answered_again() {
     let mut lab = Lab::opened(&ETHERNET);

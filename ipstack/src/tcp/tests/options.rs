@@ -67,7 +67,7 @@ fn a_guest_that_names_no_segment_size_gets_536() {
     lab.expect(&["A 1+536 ack 1 win 8000", "PA 537+464 ack 1 win 8000"]);
 }
 
-/// libslirp.1.9 case 2.
+/// libslirp: it was forgotten.
 #[test]
 fn the_guests_segment_size_survives_an_asynchronous_connect() {
     let mut lab = Lab::asked("S 0 win 8000 mss 536", &ETHERNET);
@@ -111,7 +111,7 @@ fn a_router_on_the_way_can_lower_the_segment_size_and_not_raise_it() {
     assert_eq!(lab.connection.mss(), MIN_MSS);
 }
 
-/// libslirp.1.9 case 1.
+/// libslirp: its options were taken.
 #[test]
 fn a_second_syn_with_other_options_changes_nothing() {
     let mut lab = Lab::ethernet();

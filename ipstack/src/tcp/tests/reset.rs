@@ -53,7 +53,7 @@ fn a_reset_at_the_expected_number_ends_every_synchronized_state() {
     }
 }
 
-/// RFC 5961 3.2: in the window, but not exact.
+/// RFC 5961 3.2: in the window, but not exact. RFC 9293 3.10.7.4, second check.
 #[test]
 fn a_reset_elsewhere_in_the_window_is_challenged() {
     for (mut lab, next) in synchronized() {
@@ -65,6 +65,7 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
     }
 }
 
+/// RFC 9293 3.10.7.4, first check; RFC 5961 3.2.
 #[test]
 fn a_reset_outside_the_window_is_dropped() {
     for (mut lab, next) in synchronized() {
@@ -77,7 +78,7 @@ fn a_reset_outside_the_window_is_dropped() {
     }
 }
 
-/// RFC 5961 4.2: whatever its number.
+/// RFC 5961 4.2: whatever its number. RFC 9293 3.10.7.4, fourth check.
 #[test]
 fn a_syn_in_a_synchronized_state_is_challenged() {
     for (mut lab, next) in synchronized() {
@@ -105,7 +106,7 @@ fn challenges_are_limited() {
     lab.exchange("S 9 win 0", &["A 1 ack 1 win 8000"]);
 }
 
-/// gvisor-tap-vsock #127.
+/// gvisor-tap-vsock #127. RFC 9293 3.10.7.4, second check.
 #[test]
 fn a_reset_ends_a_half_open_connection() {
     let mut lab = Lab::asked(SYN, &ETHERNET);
@@ -129,6 +130,7 @@ fn a_guest_refuses_by_a_reset_that_acknowledges_the_syn() {
     lab.expect_state(State::Closed);
 }
 
+/// RFC 9293 3.10.7.4, second check.
 #[test]
 fn a_reset_in_simultaneous_open_refuses() {
     let mut lab = Lab::opened(&ETHERNET);
@@ -136,7 +138,7 @@ fn a_reset_in_simultaneous_open_refuses() {
     assert_eq!(lab.guest("R 1 win 0"), (Event::Refused, Fate::Taken));
 }
 
-/// RFC 9293 3.10.7.1.
+/// RFC 9293 3.10.7.1. RFC 9293 3.10.7.2, first and second check.
 #[test]
 fn strays_are_reset_in_the_form_that_their_sender_believes() {
     let lab = Lab::ethernet();
@@ -198,6 +200,7 @@ fn a_host_that_fails_resets_the_guest_after_it_has_what_came_before() {
     assert_eq!(lab.host_consumed, 1500);
 }
 
+/// RFC 9293 3.10.7.1.
 #[test]
 fn nothing_happens_in_closed() {
     let mut lab = Lab::ethernet();

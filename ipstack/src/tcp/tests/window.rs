@@ -86,7 +86,8 @@ fn a_fin_before_a_closed_window_is_a_probe_and_goes_on_while_answered() {
     lab.expect_state(State::FinWait2);
 }
 
-/// libslirp.1.9 case 4: of two segments with equal numbers the later counts.
+/// libslirp: of two segments with equal numbers the later counts. RFC 9293 3.10.7.4,
+/// fifth check.
 #[test]
 fn a_window_shrunk_to_nothing_with_equal_numbers_is_closed() {
     let mut lab = Lab::ethernet();
