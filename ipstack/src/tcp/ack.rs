@@ -102,7 +102,10 @@ impl Connection {
         let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
         let flight = max.since(una);
         let again = self.congestion.is_recovering() && board.is_lost_again(una, mss);
-        let lost = board.is_lost(una, mss);
+        // If it holds the last byte sent, and nothing new follows, nothing else can tell
+        // (RFC 5827 3.2).
+        let last = board.holds(max.minus(1)) && !self.expects_new_data();
+        let lost = last || board.is_lost(una, mss);
         let counts = news || (duplicate && segment.sack.is_empty());
         let proven = if again {
             self.congestion.repair(max, flight.min(self.congestion.window()), mss);

@@ -226,7 +226,7 @@ impl Connection {
     }
 
     /// Whether the host may have bytes beyond what was peeked.
-    const fn expects_new_data(&self) -> bool {
+    pub(super) const fn expects_new_data(&self) -> bool {
         self.flags.readable && !self.flags.host_end
     }
 
@@ -252,7 +252,14 @@ impl Connection {
         let ahead = self.snd_nxt.since(self.snd_una);
         let pipe = ahead.saturating_sub(self.out_of_pipe);
         let allowed = self.congestion.window().saturating_sub(pipe);
-        self.snd_wnd.saturating_sub(ahead).min(allowed)
+        self.snd_wnd.saturating_sub(ahead).min(self.whole_segments(allowed))
+    }
+
+    /// What grows by parts of a segment is used by whole ones, or each ACK would bring a small one
+    /// (RFC 9293 3.8.6.2.1).
+    fn whole_segments(&self, bytes: u32) -> u32 {
+        let part = bytes.checked_rem(u32::from(self.mss)).unwrap_or(0);
+        if part < bytes { bytes - part } else { bytes }
     }
 
     /// Sender's silly window avoidance (RFC 9293 3.8.6.2.1): a full segment, or half of the

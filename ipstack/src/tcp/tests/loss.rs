@@ -49,6 +49,28 @@ fn recovery_sends_new_text_as_duplicates_show_that_some_has_left() {
     lab.exchange(DUPLICATE, &["A 6001+1000 ack 1 win 8000"]);
 }
 
+/// Past its threshold the window grows by parts of a segment, and the last of a super-segment is not
+/// made of one (RFC 9293 3.8.6.2.1).
+#[test]
+fn parts_of_a_segment_in_the_window_make_no_small_segments() {
+    let mut lab = five_segments();
+    lab.exchange(DUPLICATE, &["A 1+1000 ack 1 win 8000"]);
+    lab.host_writes(20_000);
+    lab.guest("A 1 ack 5001 win 8000");
+    assert_eq!(lab.output().len(), 2);
+    lab.guest("A 1 ack 6001 win 8000");
+    assert_eq!(lab.output().len(), 2);
+    for acked in [7001, 8001, 9001] {
+        lab.guest(&format!("A 1 ack {acked} win 8000"));
+        let wanted = lab.connection.poll_transmit(lab.now, None);
+        assert_eq!(wanted, Transmit::Data { offset: 2000, limit: 1000 });
+        assert_eq!(lab.output().len(), 1);
+    }
+    lab.guest("A 1 ack 10001 win 8000");
+    let wanted = lab.connection.poll_transmit(lab.now, None);
+    assert_eq!(wanted, Transmit::Data { offset: 2000, limit: 2000 });
+}
+
 /// passt bug 125: nor is an ACK while only a FIN is out.
 #[test]
 fn what_is_not_a_duplicate_ack_sends_nothing_again() {

@@ -39,6 +39,20 @@ fn one_block_of_three_segments_is_proof() {
     lab.exchange(&told(1, "1001-4001"), &["A 1+1000 ack 1 win 8000"]);
 }
 
+/// RFC 5827: nothing can follow the second that tells of a third.
+#[test]
+fn two_blocks_are_proof_if_the_flight_has_no_third() {
+    let mut lab = out(3);
+    lab.exchange(&told(1, "1001-2001"), &[]);
+    lab.exchange(&told(1, "1001-3001"), &["A 1+1000 ack 1 win 8000"]);
+    lab.exchange("A 1 ack 3001 win 60000", &[]);
+    let mut more = out(3);
+    more.exchange(&told(1, "1001-2001"), &[]);
+    more.host_writes(1000);
+    more.exchange(&told(1, "1001-3001"), &["PA 3001+1000 ack 1 win 8000"]);
+    more.exchange(&told(1, "1001-4001"), &["A 1+1000 ack 1 win 8000"]);
+}
+
 /// Two holes are repaired in one round trip, where NewReno takes two.
 #[test]
 fn all_holes_are_sent_again_in_one_round_trip() {
