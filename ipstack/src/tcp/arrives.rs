@@ -131,7 +131,7 @@ impl Connection {
             return Arrival::new(Event::None, Fate::Flags);
         }
         self.rcv_nxt = segment.sequence.plus(1);
-        self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(u32::from(u16::MAX)));
+        self.rcv_adv = self.rcv_nxt.plus(u32::from(self.syn_window()));
         self.take_syn_options(segment);
         self.snd_wnd = u32::from(segment.window);
         self.max_snd_wnd = self.snd_wnd;
@@ -269,8 +269,11 @@ impl Connection {
         } else {
             self.flags.ack_owed = true;
         }
-        let fate = if self.is_known(segment) { Fate::Duplicate } else { Fate::Unacceptable };
-        Arrival::new(Event::None, fate)
+        if !self.is_known(segment) {
+            return Arrival::new(Event::None, Fate::Unacceptable);
+        }
+        self.promise_what_is_behind();
+        Arrival::new(Event::None, Fate::Duplicate)
     }
 
     /// The answer to our SYN that crossed the guest's own (RFC 9293 3.5, figure 8).
@@ -362,6 +365,7 @@ impl Connection {
         if data.is_empty() && !beyond.is_empty() {
             arrival.fate = Fate::Unacceptable;
         } else if known > 0 && !data.is_empty() {
+            self.promise_what_is_behind();
             arrival.fate = Fate::Overlapped;
         }
         if beyond.is_empty() && segment.has(TcpFlags::FIN) {
@@ -397,11 +401,10 @@ impl Connection {
         self.refused.clear_at(self.receive_window(), u32::from(self.offered_mss));
     }
 
-    /// A FIN is taken at the edge of a full window, too, and must not turn it inside out.
+    /// A FIN is taken at the edge of a full window, too.
     fn take_fin(&mut self) {
         if !self.flags.fin_pending {
             self.rcv_nxt = self.rcv_nxt.plus(1);
-            self.rcv_adv = self.rcv_adv.max(self.rcv_nxt);
             self.flags.fin_pending = true;
         }
     }

@@ -66,7 +66,8 @@ impl State {
 pub struct Limits {
     /// Largest segment the link carries to and from the guest: its MTU less 40 (or 60) bytes.
     pub mss: u16,
-    /// Window scale to offer, 0 to 14 (RFC 7323 2.3).
+    /// Window scale to offer, 0 to 14 (RFC 7323 2.3). Of what is promised the guest is told in whole
+    /// units of 2 to this power, and of less than one not at all.
     pub window_scale: u8,
     /// Bytes that may be received before more is promised.
     pub receive_window: u32,

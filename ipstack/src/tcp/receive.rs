@@ -1,6 +1,6 @@
 //! The window offered to the guest.
 
-use super::{Connection, State};
+use super::{Connection, SeqNumber, State};
 
 /// Whether the guest has to send text again that was refused. While it has, the right edge stays
 /// where it is, so that the window tells how far the guest has come: one byte is enough.
@@ -50,30 +50,36 @@ impl Connection {
     /// timer, and in that time nothing better came: what is promised now, be it less than a segment
     /// or than half of what was promised once, is then the measure of what is worthwhile.
     pub(super) const fn note_window_probe(&mut self) {
-        let shift = self.window_shift();
-        if self.receive_window() >> shift == 0 && self.rcv_limit >> shift > 0 {
+        if self.receive_window() == 0 && self.promised_window() > 0 {
             self.rcv_limit_max = self.rcv_limit;
         }
     }
 
-    /// Bytes the guest may send now.
+    /// The guest sends again what it was not told of for want of a promise. It is told at last, at
+    /// the risk of less than one unit of its window: it would give the connection up some day.
+    pub(super) fn promise_what_is_behind(&mut self) {
+        self.rcv_limit = self.rcv_limit.max(self.round_up(self.receive_window()));
+    }
+
+    /// Bytes the guest may send now; none once its FIN is beyond the edge of a full window.
     #[must_use]
     pub const fn receive_window(&self) -> u32 {
-        self.rcv_adv.since(self.rcv_nxt)
+        if self.rcv_nxt.is_after(self.rcv_adv) { 0 } else { self.rcv_adv.since(self.rcv_nxt) }
     }
 
     /// Whether the guest may send no more than half of what it could at best, or less than a
-    /// segment, so that it is time to look for more room. One that has ended needs none.
+    /// segment, or cannot be told of all that it has sent, so that it is time to look for more
+    /// room. One that has ended needs none.
     #[must_use]
     pub fn is_receive_limited(&self) -> bool {
-        self.is_little(self.receive_window())
+        self.is_little(self.receive_window()) || self.will_be_behind()
     }
 
     /// Whether that will still be so after the next segment to the guest.
     #[must_use]
     pub fn stays_receive_limited(&self) -> bool {
         let window = if self.is_worthwhile() { self.rcv_limit } else { self.receive_window() };
-        self.is_little(window)
+        self.is_little(window) || self.will_be_behind()
     }
 
     fn is_little(&self, window: u32) -> bool {
@@ -83,13 +89,13 @@ impl Connection {
 
     /// Whether the guest is to be told that there is room again. It is told when its window has
     /// become small while much more could be offered, so that it never waits for a window that
-    /// is open (RFC 9293 3.8.6.2.2).
+    /// is open (RFC 9293 3.8.6.2.2), and when it can be told of all that it has sent.
     #[must_use]
     pub fn owes_window_update(&self) -> bool {
         let gain = self.window_gain();
-        self.state.receives()
-            && self.is_worthwhile()
-            && self.receive_window() <= gain.max(2 * u32::from(self.offered_mss))
+        let opens = self.is_worthwhile()
+            && self.receive_window() <= gain.max(2 * u32::from(self.offered_mss));
+        self.state.receives() && (opens || self.is_behind() && !self.will_be_behind())
     }
 
     /// Sends the guest an ACK with the window as it is now.
@@ -99,12 +105,12 @@ impl Connection {
 
     /// How much further the right edge could be offered than it was.
     fn window_gain(&self) -> u32 {
-        self.rcv_limit.min(self.largest_window()).saturating_sub(self.receive_window())
+        self.promised_window().saturating_sub(self.receive_window())
     }
 
     /// The largest window that the header can say.
-    pub(super) fn largest_window(&self) -> u32 {
-        u32::from(u16::MAX) << self.window_shift()
+    pub(super) const fn largest_window(&self) -> u32 {
+        (u16::MAX as u32) << self.window_shift()
     }
 
     /// The most ever promised, as far as the header can say it.
@@ -136,33 +142,78 @@ impl Connection {
         u32::from(self.offered_mss).min(self.most_promised() / 4).max(1)
     }
 
-    /// The window field of the next segment, after moving the edge as far as is worthwhile. A
-    /// duplicate ACK keeps the edge, since with another window it would not count as one.
-    #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
-    pub(super) fn advertise_window(&mut self, duplicate: bool) -> u16 {
+    /// What is promised, in whole units of the window field.
+    const fn promised_window(&self) -> u32 {
         let largest = self.largest_window();
-        let shift = self.window_shift();
-        if !duplicate && self.is_worthwhile() {
-            self.rcv_adv = self.rcv_nxt.plus(self.rcv_limit.min(largest));
-        }
-        let window = self.receive_window().min(largest);
-        // A scaled field is rounded up, or the edge would seem to move back by less than one unit.
-        // Where that is more than was promised it is rounded down (RFC 7323 2.4 has senders take
-        // it), or small segments would push the edge on for ever.
-        let up = window.div_ceil(1 << shift);
-        let units = if up << shift <= self.rcv_limit { up } else { window >> shift };
-        let field = units.min(u32::from(u16::MAX));
-        self.rcv_adv = self.rcv_adv.max(self.rcv_nxt.plus(field << shift));
-        field as u16
+        let bytes = if self.rcv_limit < largest { self.rcv_limit } else { largest };
+        bytes >> self.window_shift() << self.window_shift()
     }
 
-    /// The window of a SYN. Our own SYN has no receive sequence space yet.
+    /// The next window that the header can say.
+    fn round_up(&self, window: u32) -> u32 {
+        window.next_multiple_of(1 << self.window_shift())
+    }
+
+    /// Whether the edge lies where no window from the next byte expected can say it, so that the
+    /// guest was not told of the last bytes that it has sent.
+    fn is_behind(&self) -> bool {
+        let window = self.receive_window();
+        self.round_up(window) != window
+    }
+
+    /// Whether that will be so after the next segment to the guest.
+    fn will_be_behind(&self) -> bool {
+        let up = self.round_up(self.receive_window());
+        self.is_behind() && up > self.rcv_limit && self.state.receives() && !self.is_worthwhile()
+    }
+
+    /// Where the next segment says that this end stands, after moving the edge as far as is
+    /// worthwhile. A duplicate ACK keeps the edge, since with another window it would not count as
+    /// one.
+    ///
+    /// A scaled field cannot say every window, so that most senders of windows let their edge move
+    /// back by less than one unit now and then (RFC 7323 2.4), and not every sender of text takes
+    /// that well. Here it never does: a grant is rounded down, and what is left of one is rounded
+    /// up where that is promised. Where it is not, or small segments would push the edge on for
+    /// ever, the last bytes that came are not acknowledged before it is.
+    #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
+    pub(super) fn advertise(&mut self, duplicate: bool) -> Advertised {
+        if !duplicate {
+            self.move_edge();
+        }
+        let window = self.round_up(self.receive_window());
+        Advertised {
+            acknowledgment: self.rcv_nxt.minus(window.saturating_sub(self.receive_window())),
+            window: (window >> self.window_shift()) as u16,
+        }
+    }
+
+    fn move_edge(&mut self) {
+        let window = if self.is_worthwhile() {
+            self.promised_window()
+        } else if self.will_be_behind() {
+            self.receive_window()
+        } else {
+            self.round_up(self.receive_window())
+        };
+        self.rcv_adv = self.rcv_nxt.plus(window);
+    }
+
+    /// The window of a SYN, in bytes and in whole units of those that come later. Our own SYN has no
+    /// receive sequence space yet.
     #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
     pub(super) fn syn_window(&mut self) -> u16 {
-        let window = self.rcv_limit.min(u32::from(u16::MAX));
+        let window = self.rcv_limit.min(u32::from(u16::MAX)) >> self.rcv_shift << self.rcv_shift;
         if self.state != State::SynSent {
             self.rcv_adv = self.rcv_adv.max(self.rcv_nxt.plus(window));
         }
         window as u16
     }
+}
+
+/// What a segment says of its sender's receive sequence space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Advertised {
+    pub(super) acknowledgment: SeqNumber,
+    pub(super) window: u16,
 }

@@ -1,5 +1,6 @@
 //! What is to be sent next (RFC 9293 3.8, RFC 5681, RFC 6582, RFC 6675).
 
+use super::receive::Advertised;
 use super::timer::{TIME_WAIT, Timer};
 use super::{Connection, SackBlocks, Scoreboard, SegmentIn, SeqNumber, State};
 use crate::Instant;
@@ -303,8 +304,8 @@ impl Connection {
             return Transmit::Nothing;
         };
         self.duplicates_owed = rest;
-        let window = self.advertise_window(true);
-        let header = self.header_with_window(self.ack_sequence(), TcpFlags::ACK, window);
+        let advertised = self.advertise(true);
+        let header = Self::header_saying(advertised, self.ack_sequence(), TcpFlags::ACK);
         Transmit::Segment(SegmentOut { duplicate: true, ..header })
     }
 
@@ -434,21 +435,19 @@ impl Connection {
 
     fn header(&mut self, sequence: SeqNumber, flags: TcpFlags) -> SegmentOut {
         self.flags.ack_owed = false;
-        let window = self.advertise_window(false);
-        self.header_with_window(sequence, flags, window)
+        Self::header_saying(self.advertise(false), sequence, flags)
     }
 
-    const fn header_with_window(
-        &self,
+    const fn header_saying(
+        advertised: Advertised,
         sequence: SeqNumber,
         flags: TcpFlags,
-        window: u16,
     ) -> SegmentOut {
         SegmentOut {
             sequence,
-            acknowledgment: self.rcv_nxt,
+            acknowledgment: advertised.acknowledgment,
             flags,
-            window,
+            window: advertised.window,
             mss: None,
             window_scale: None,
             sack_permitted: false,

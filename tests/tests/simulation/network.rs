@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, HashMap};
 
-use slirpkit_tests::build::{ICMP, IpBuilder, SYN, fix_checksums, icmp_message};
+use slirpkit_tests::build::{ICMP, IpBuilder, icmp_message};
 use slirpkit_tests::numbers::Numbers;
 
 use crate::plan::{Plan, Weather};
@@ -20,12 +20,9 @@ pub(crate) enum Way {
 /// would be given up now and then, and rightly so.
 const LOST_IN_A_ROW: u8 = 2;
 
-/// Where the Ethernet header ends, and the addresses and ports of a TCP segment without IP options
-/// are.
+/// Where the Ethernet header ends, and the ports of a TCP segment without IP options are.
 const HEADER_LEN: usize = 14;
 const PORTS: core::ops::Range<usize> = 34..38;
-const FLAGS: usize = 47;
-const OPTIONS: usize = 54;
 
 /// A frame on its way.
 #[derive(Clone, Debug)]
@@ -42,7 +39,6 @@ pub(crate) struct Network {
     weather: [Weather; 2],
     narrowed: Option<(u64, u16)>,
     vanishes: Option<u64>,
-    scales: bool,
     numbers: Numbers,
     /// By time of arrival, and in the order sent.
     frames: BTreeMap<(u64, u64), Sent>,
@@ -58,7 +54,6 @@ impl Network {
             weather: plan.weather.clone(),
             narrowed: plan.narrowed,
             vanishes: plan.vanishes,
-            scales: plan.scales,
             numbers: Numbers(!seed),
             frames: BTreeMap::new(),
             sent: 0,
@@ -89,7 +84,7 @@ impl Network {
     }
 
     /// A frame sets out.
-    pub(crate) fn carry(&mut self, now: u64, way: Way, mut frame: Vec<u8>) {
+    pub(crate) fn carry(&mut self, now: u64, way: Way, frame: Vec<u8>) {
         if self.vanishes.is_some_and(|at| now >= at) {
             return;
         }
@@ -99,9 +94,6 @@ impl Network {
             && frame.len() > HEADER_LEN + usize::from(mtu)
         {
             return self.carry(now, Way::ToNat, fragmentation_needed(&frame, mtu));
-        }
-        if !self.scales {
-            take_scale_out(&mut frame);
         }
         let weather = self.weather[way as usize].clone();
         let copies = 1 + usize::from(self.happens(weather.doubled));
@@ -149,18 +141,6 @@ impl Network {
 
     fn happens(&mut self, per_mille: usize) -> bool {
         self.numbers.below(1000) < per_mille
-    }
-}
-
-/// Turns the window scale option of a SYN into padding.
-fn take_scale_out(frame: &mut [u8]) {
-    if frame[12..14] != [8, 0] || frame[23] != 6 || frame[FLAGS] & SYN == 0 {
-        return;
-    }
-    let header = OPTIONS..HEADER_LEN + 20 + usize::from(frame[FLAGS - 1] >> 4) * 4;
-    if let Some(at) = frame[header].windows(3).position(|option| option[..2] == [3, 3]) {
-        frame[OPTIONS + at..][..3].fill(1);
-        fix_checksums(frame);
     }
 }
 

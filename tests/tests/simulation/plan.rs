@@ -14,10 +14,6 @@ pub(crate) struct Plan {
     pub(crate) narrowed: Option<(u64, u16)>,
     /// Bytes of the parking pool.
     pub(crate) pool: usize,
-    /// Whether the guest may scale windows. The edge of a scaled window moves back by less than one
-    /// unit now and then, which senders are to take (RFC 7323 2.4). This one does not: it stops for
-    /// good if something must be sent again then.
-    pub(crate) scales: bool,
     /// Frames that the link to the guest holds.
     pub(crate) queue: Option<usize>,
     /// Whether the NAT knows of that.
@@ -109,7 +105,6 @@ impl Plan {
             narrowed: (n.below(6) == 0)
                 .then(|| (n.below(3_000_000) as u64, n.pick(&[1400, 1280, 576, 296]))),
             pool,
-            scales: rough == 0 && pool == 262_144,
             queue: (n.below(3) == 0).then(|| n.within(&(2..=16))),
             queue_known: n.below(2) == 0,
             weather: [Weather::of(n, rough), Weather::of(n, rough)],

@@ -285,7 +285,8 @@ fn limits() -> impl Strategy<Value = Limits> {
         |(mss, window_scale, receive_window, sack)| Limits {
             mss,
             window_scale,
-            receive_window,
+            // Less than one unit cannot be offered.
+            receive_window: receive_window.max(1 << window_scale),
             sack,
         },
     )

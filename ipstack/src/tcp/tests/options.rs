@@ -21,7 +21,7 @@ fn scale_is_agreed_when_the_guest_offers_it() {
     let mut lab = Lab::asked("S 0 win 8000 mss 1000 ws 7", &SCALED);
     lab.connection.host_connected();
     // openvmm #3780: the window of a SYN is never scaled.
-    lab.expect(&["SA 0 ack 1 win 65535 mss 1460 ws 3"]);
+    lab.expect(&["SA 0 ack 1 win 65528 mss 1460 ws 3"]);
     lab.exchange("A 1+10 ack 1 win 100", &["A 1 ack 11 win 12498"]);
     lab.host_writes(20_000);
     // 100 << 7 bytes, the last of them less than a segment, which the window must be worth.
@@ -31,7 +31,7 @@ fn scale_is_agreed_when_the_guest_offers_it() {
 #[test]
 fn scale_offered_to_the_guest_is_used_only_if_it_answers_with_its_own() {
     let mut plain = Lab::opened(&SCALED);
-    plain.exchange("SA 0 ack 1 win 8000", &["A 1 ack 1 win 65535"]);
+    plain.exchange("SA 0 ack 1 win 8000", &["A 1 ack 1 win 65528"]);
     let mut scaled = Lab::opened(&SCALED);
     scaled.exchange("SA 0 ack 1 win 8000 ws 2", &["A 1 ack 1 win 12500"]);
     let mut crossed = Lab::opened(&SCALED);
@@ -52,7 +52,7 @@ fn scales_above_14_count_as_14() {
     let limits = Limits { window_scale: 99, ..SCALED };
     let mut lab = Lab::asked("S 0 win 1 ws 200", &limits);
     lab.connection.host_connected();
-    lab.expect(&["SA 0 ack 1 win 65535 ws 14"]);
+    lab.expect(&["SA 0 ack 1 win 49152 ws 14"]);
     lab.guest("A 1 ack 1 win 1");
     lab.host_writes(99_999);
     let sent: usize = lab.output().iter().filter(|text| text.contains("+536 ")).count();
