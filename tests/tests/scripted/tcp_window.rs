@@ -143,20 +143,26 @@ on_both_hosts! {
     /// passt bug 183: a send buffer smaller than one segment rounded the window down to 0 for
     /// ever. A window below the MSS still opens when nothing is queued.
     fn a_window_below_the_mss_still_opens(kind) {
-        let mut lab = Lab::with(kind, |setup| setup.config.mtu = 65_520);
-        let mut guest = TcpGuest::new(4000, SERVER);
-        guest.mss = 65_480;
-        guest.open(&mut lab, Some(65_480));
-        let stream = lab.world().stream_to(SERVER);
-        lab.world().set_room(stream, 46_080);
-        guest.send(&mut lab, &pattern(100));
-        lab.world().set_room(stream, 46_080);
-        lab.settle();
-        let ack = lab.take_tcp().pop().expect("an ACK");
-        assert!(ack.window > 20_000, "window {}", ack.window);
-        let data = pattern(300_000);
-        upload_with_refills(&mut lab, &mut guest, stream, &data, 46_080);
-        assert!(lab.world().sent(stream)[100..] == data[..], "the bytes sent");
+        // With a pool the guest may send one segment at its risk.
+        for pool in [0, 1 << 20] {
+            let mut lab = Lab::with(kind, |setup| {
+                setup.config.mtu = 65_520;
+                setup.pool = pool;
+            });
+            let mut guest = TcpGuest::new(4000, SERVER);
+            guest.mss = 65_480;
+            guest.open(&mut lab, Some(65_480));
+            let stream = lab.world().stream_to(SERVER);
+            lab.world().set_room(stream, 46_080);
+            guest.send(&mut lab, &pattern(100));
+            lab.world().set_room(stream, 46_080);
+            lab.settle();
+            let ack = lab.take_tcp().pop().expect("an ACK");
+            assert!(ack.window > 20_000, "window {}", ack.window);
+            let data = pattern(300_000);
+            upload_with_refills(&mut lab, &mut guest, stream, &data, 46_080);
+            assert!(lab.world().sent(stream)[100..] == data[..], "the bytes sent");
+        }
     }
 
     /// A server may read between the moment at which the NAT has found no room and the one at which
