@@ -209,8 +209,7 @@ impl Bench<'_> {
     fn train(&mut self, ipv6: bool, payload_len: usize, mtu: usize, first: u8, backwards: bool) {
         let identification = FIRST_TRAIN + self.trains;
         self.trains += 1;
-        // Some hundred pieces at most: what many of them do shows as well, and a hundred times a
-        // second instead of once.
+        // Some hundred pieces at most: thousands take longer, and do nothing else.
         let mtu = mtu.max(payload_len / 128);
         let Some(fragmenter) = Fragmenter::new(payload_len, HEADER.len(), mtu) else {
             assert!(payload_len > 65_535 - HEADER.len() || mtu < HEADER.len() + 8);

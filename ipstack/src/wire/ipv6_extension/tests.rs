@@ -307,6 +307,10 @@ fn a_first_fragment_has_every_header_up_to_the_whole_of_the_upper_layers() {
     assert_eq!(first(DESTINATION_OPTIONS, &long_options), incomplete(64));
     let all = [&long_options[..], &udp].concat();
     assert_eq!(first(DESTINATION_OPTIONS, &all), whole(&all));
+    for protocol in [TCP, UDP, 58] {
+        let nothing_more = first(DESTINATION_OPTIONS, &options(protocol, &[]));
+        assert_eq!(nothing_more, incomplete(56), "{protocol}");
+    }
     assert_eq!(first(NO_NEXT_HEADER, &udp), whole(&udp));
     assert_eq!(first(99, &udp), whole(&udp), "an unknown protocol has no known length");
 }
