@@ -245,6 +245,13 @@ impl<'a> Nat<'a> {
     pub const fn flow_count(&self) -> usize {
         self.core.table.len()
     }
+
+    /// How many blocks of the pool hold bytes of the guest that the host has not got yet; each is
+    /// [`BLOCK_LEN`](ipstack::pool::BLOCK_LEN) bytes of [`Storage::pool`].
+    #[must_use]
+    pub const fn pool_blocks_in_use(&self) -> usize {
+        self.core.pool.in_use()
+    }
 }
 
 impl Core<'_> {

@@ -354,10 +354,10 @@ impl Connection {
         self.snd_max
     }
 
-    /// The number of the next byte expected of the guest.
+    /// The number of the next byte expected of the guest, unless it has ended its stream.
     #[must_use]
-    pub const fn next_expected(&self) -> SeqNumber {
-        self.rcv_nxt
+    pub const fn next_expected(&self) -> Option<SeqNumber> {
+        if self.flags.fin_pending || !self.state.receives() { None } else { Some(self.rcv_nxt) }
     }
 
     /// The number of the guest's SYN.

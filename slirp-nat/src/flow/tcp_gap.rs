@@ -100,9 +100,14 @@ impl Core<'_> {
         let TcpFlow { connection, parked, recovery, .. } = tcp;
         let (index, pool) = (*recovery, &mut self.pool);
         let taken = self.recoveries.change(index, id, |runs| {
-            let mut next = runs.take(pool, connection.next_expected());
+            let Some(expected) = connection.next_expected() else {
+                // Nothing comes behind the end, whatever the guest has said before.
+                runs.release(pool);
+                return 0;
+            };
+            let mut next = runs.take(pool, expected);
             let length = u32::try_from(next.len()).unwrap_or(u32::MAX);
-            let fin = runs.take_end(connection.next_expected().plus(length));
+            let fin = runs.take_end(expected.plus(length));
             if length > 0 || fin {
                 connection.on_stored(length, fin);
             }

@@ -146,6 +146,21 @@ on_both_hosts! {
         assert!(lab.world().is_write_shut(stream));
     }
 
+    /// A guest ends its stream where it had sent text before: a byte of that went missing, and the
+    /// rest of it came behind the end.
+    fn an_end_before_text_that_was_stored_gives_it_up(kind) {
+        let mut lab = Lab::new(kind);
+        let guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.input(&piece(&guest, 10, 20).frame());
+        lab.input(&piece(&guest, 0, 15).flags(ACK | FIN).frame());
+        lab.settle();
+        assert_eq!(lab.world().sent(stream), pattern(15));
+        assert!(lab.world().is_write_shut(stream));
+        assert_eq!(lab.take_tcp().last().map(|ack| ack.ack), Some(guest.snd_nxt + 16));
+        assert_eq!(lab.nat.pool_blocks_in_use(), 0);
+    }
+
     /// What is acknowledged stays; what is only told of goes when a short write needs the room.
     fn text_beyond_a_gap_gives_way_to_a_short_write(kind) {
         let mut lab = Lab::with(kind, |setup| setup.pool = 3 * BLOCK_LEN);

@@ -131,10 +131,9 @@ impl End {
         if connection.state() == State::Closed {
             return;
         }
-        if untaken == 0 {
-            let mut next = self.runs.take(&mut self.pool, connection.next_expected());
-            let after = connection.next_expected().plus(next.len() as u32);
-            let fin = self.runs.take_end(after);
+        if let Some(expected) = connection.next_expected().filter(|_| untaken == 0) {
+            let mut next = self.runs.take(&mut self.pool, expected);
+            let fin = self.runs.take_end(expected.plus(next.len() as u32));
             if !next.is_empty() || fin {
                 connection.on_stored(next.len() as u32, fin);
             }

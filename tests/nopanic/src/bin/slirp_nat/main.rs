@@ -142,7 +142,7 @@ fn observe(nat: &Nat<'_>) {
     if let Some(Deadline { at, why }) = nat.poll_at() {
         keep((at, why));
     }
-    keep((nat.config(), nat.flow_count()));
+    keep((nat.config(), nat.flow_count(), nat.pool_blocks_in_use()));
     let stats = nat.stats();
     for (name, count) in stats.counters.iter() {
         keep((name, count));
