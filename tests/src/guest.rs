@@ -75,7 +75,7 @@ impl TcpGuest {
 
     /// Opens the connection with MSS and SACK-permitted options; returns the SYN-ACK.
     pub fn open_with_sack(&mut self, lab: &mut Lab) -> Tcp {
-        let syn = self.syn(Some(1460)).options(&[1, 1, 4, 2]);
+        let syn = self.syn(Some(1460)).sack_permitted();
         self.open_by(lab, &syn)
     }
 
@@ -83,12 +83,10 @@ impl TcpGuest {
     /// acknowledged (RFC 2018 3).
     #[must_use]
     pub fn telling_of(&self, blocks: &[(u32, u32)]) -> TcpBuilder {
-        let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
-        for (start, end) in blocks {
-            option.extend(self.rcv_nxt.wrapping_add(*start).to_be_bytes());
-            option.extend(self.rcv_nxt.wrapping_add(*end).to_be_bytes());
-        }
-        self.segment().options(&option)
+        let number = |distance: u32| self.rcv_nxt.wrapping_add(distance);
+        let blocks: Vec<_> =
+            blocks.iter().map(|(start, end)| (number(*start), number(*end))).collect();
+        self.segment().sack(&blocks)
     }
 
     /// Opens the connection by a SYN of the test's own; returns the SYN-ACK.

@@ -1,13 +1,18 @@
-//! The Internet checksum (RFC 1071), byte by byte.
+//! The Internet checksum (RFC 1071).
 
 use core::net::Ipv4Addr;
 
 /// Sum of 16-bit big-endian words, an odd last byte padded with zero, not complemented.
 #[must_use]
 pub fn ones_sum(bytes: &[u8], start: u32) -> u32 {
-    let mut sum = u64::from(start);
-    for pair in bytes.chunks(2) {
-        sum += u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
+    let mut sum = u128::from(start);
+    // Longer words have the same sum once it is folded (RFC 1071 2 (C)).
+    let (words, rest) = bytes.as_chunks();
+    for word in words {
+        sum += u128::from(u64::from_be_bytes(*word));
+    }
+    for pair in rest.chunks(2) {
+        sum += u128::from(pair[0]) << 8 | u128::from(*pair.get(1).unwrap_or(&0));
     }
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

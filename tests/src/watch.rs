@@ -17,6 +17,9 @@ const DEFAULT_MSS: u16 = 536;
 /// The largest window scale (RFC 7323 2.3).
 const MAX_SHIFT: u8 = 14;
 
+/// What no window is larger than (RFC 7323 2.3); the NAT takes nothing from beyond.
+const LARGEST_WINDOW: u32 = 1 << 30;
+
 /// The guest's end and the far one.
 type Ends = (SocketAddrV4, SocketAddrV4);
 
@@ -26,6 +29,8 @@ pub struct Watch {
     connections: HashMap<Ends, Connection>,
     /// What the link's MTU leaves for text.
     link_mss: u16,
+    /// What [`Watch::taken`] was of connections whose place another has taken.
+    taken_before: u64,
 }
 
 /// What one end has said in its SYN.
@@ -46,14 +51,18 @@ struct Connection {
     guest_ends: Vec<u32>,
     /// Once the NAT has sent a SYN.
     nat: Option<Nat>,
+    /// One side has sent a reset since.
+    was_reset: bool,
 }
 
 /// The NAT's side of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Nat {
     syn: Syn,
-    /// The guest's SYN, once acknowledged.
+    /// The guest's SYN, once the NAT has taken it.
     guest: Option<Syn>,
+    /// It has sent something other than SYNs.
+    is_synchronized: bool,
     /// The number behind the last that the guest has sent.
     guest_sent: u32,
     /// The last number acknowledged, and the right edge.
@@ -63,6 +72,8 @@ struct Nat {
     sent: u32,
     /// The number behind its FIN.
     end: Option<u32>,
+    /// The furthest that the guest may have acknowledged.
+    taken: u32,
     /// The furthest right edge of the guest's window.
     guest_edge: u32,
 }
@@ -87,7 +98,7 @@ impl Watch {
     /// Nothing seen yet, on a link of this MTU.
     #[must_use]
     pub fn new(mtu: u16) -> Self {
-        Self { connections: HashMap::new(), link_mss: mtu - 40 }
+        Self { connections: HashMap::new(), link_mss: mtu - 40, taken_before: 0 }
     }
 
     /// The NAT is about to take this segment of the guest.
@@ -100,12 +111,15 @@ impl Watch {
     /// # Panics
     /// If it must not.
     pub fn on_nat_segment(&mut self, segment: &Tcp) {
-        if segment.has(RST) {
-            return;
-        }
         let link_mss = self.link_mss;
         let connection = self.connections.entry((segment.dst, segment.src)).or_default();
-        connection.on_nat_segment(segment, link_mss);
+        if segment.has(RST) {
+            connection.was_reset = true;
+        } else if segment.has(SYN) {
+            self.taken_before += connection.on_nat_syn(segment);
+        } else {
+            connection.on_nat_segment(segment, link_mss);
+        }
     }
 
     /// How many bytes of text the guest has been acknowledged on the present connection between
@@ -118,20 +132,63 @@ impl Watch {
         numbers.saturating_sub(u32::from(connection.guest_ends.contains(&acknowledged)))
     }
 
+    /// How many bytes more the guest may send there.
+    #[must_use]
+    pub fn window(&self, guest: SocketAddrV4, remote: SocketAddrV4) -> u32 {
+        self.nat(guest, remote).map_or(0, |nat| nat.edge.wrapping_sub(nat.acknowledged))
+    }
+
+    /// The number of the guest's SYN on the present connection between these ends.
+    #[must_use]
+    pub fn guest_isn(&self, guest: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+        Some(self.nat(guest, remote)?.guest?.number)
+    }
+
+    /// Whether the guest has said that it ends its stream behind `bytes` bytes of text on the
+    /// present connection between these ends.
+    #[must_use]
+    pub fn guest_ends_at(&self, guest: SocketAddrV4, remote: SocketAddrV4, bytes: u32) -> bool {
+        let Some(isn) = self.guest_isn(guest, remote) else { return false };
+        let end = isn.wrapping_add(bytes).wrapping_add(2);
+        let connection = self.connections.get(&(guest, remote));
+        connection.is_some_and(|connection| connection.guest_ends.contains(&end))
+    }
+
     /// How many bytes of text the NAT has sent on the present connection between these ends: at
     /// most what the host gave.
     #[must_use]
     pub fn sent(&self, guest: SocketAddrV4, remote: SocketAddrV4) -> u32 {
-        let connection = self.connections.get(&(guest, remote));
-        let Some(nat) = connection.and_then(|connection| connection.nat) else { return 0 };
-        let numbers = nat.sent.wrapping_sub(nat.syn.number).wrapping_sub(1);
-        numbers - u32::from(nat.end.is_some())
+        self.nat(guest, remote).map_or(0, |nat| nat.text_before(nat.sent))
+    }
+
+    /// How many of them the guest may have acknowledged: at least what the host was let forget.
+    #[must_use]
+    pub fn taken(&self, guest: SocketAddrV4, remote: SocketAddrV4) -> u32 {
+        self.nat(guest, remote).map_or(0, Nat::taken_text)
+    }
+
+    /// The same of all connections, present and past.
+    #[must_use]
+    pub fn taken_in_all(&self) -> u64 {
+        let nats = self.connections.values().filter_map(|connection| connection.nat.as_ref());
+        self.taken_before + nats.map(|nat| u64::from(nat.taken_text())).sum::<u64>()
+    }
+
+    /// Whether the NAT has sent a FIN on the present connection between these ends.
+    #[must_use]
+    pub fn has_ended(&self, guest: SocketAddrV4, remote: SocketAddrV4) -> bool {
+        self.nat(guest, remote).is_some_and(|nat| nat.end.is_some())
+    }
+
+    fn nat(&self, guest: SocketAddrV4, remote: SocketAddrV4) -> Option<&Nat> {
+        self.connections.get(&(guest, remote))?.nat.as_ref()
     }
 }
 
 impl Connection {
     fn on_guest_segment(&mut self, segment: &Tcp) {
         if segment.has(RST) {
+            self.was_reset = true;
             return;
         }
         if segment.has(SYN) {
@@ -142,67 +199,100 @@ impl Connection {
             self.guest_ends.push(segment.seq_end());
         }
         let Some(nat) = &mut self.nat else { return };
-        nat.guest_sent = later(nat.guest_sent, segment.seq_end());
+        if nat.guest.is_none() {
+            nat.on_answer(segment);
+        }
+        if segment.seq_end().wrapping_sub(nat.acknowledged) <= LARGEST_WINDOW {
+            nat.guest_sent = later(nat.guest_sent, segment.seq_end());
+        }
         if segment.has(ACK) && !is_after(segment.ack, nat.sent) {
-            let shift = if segment.has(SYN) { 0 } else { nat.guest_shift(&self.guest_syns) };
+            let shift = if segment.has(SYN) { 0 } else { nat.guest_shift() };
             let edge = segment.ack.wrapping_add(u32::from(segment.window) << shift);
             nat.guest_edge = later(nat.guest_edge, edge);
+            nat.taken = later(nat.taken, segment.ack);
         }
     }
 
     fn on_nat_segment(&mut self, segment: &Tcp, link_mss: u16) {
-        if segment.has(SYN) {
-            return self.on_nat_syn(segment);
-        }
         let nat = self.nat.as_mut().unwrap_or_else(|| panic!("no SYN before {segment:?}"));
-        if nat.guest.is_none() {
-            nat.meet(self.guest_syns.last().copied(), segment);
-        }
+        assert!(nat.guest.is_some(), "before the guest's SYN: {segment:?}");
+        nat.is_synchronized = true;
         nat.check_acknowledgment(segment);
         nat.check_blocks(segment);
         nat.check_text(segment, link_mss);
     }
 
-    fn on_nat_syn(&mut self, segment: &Tcp) {
+    /// Returns how much text the guest had taken of a connection that is over.
+    fn on_nat_syn(&mut self, segment: &Tcp) -> u64 {
+        let answers = |syn: &Syn| syn.number.wrapping_add(1) == segment.ack;
+        let asked = self.guest_syns.iter().find(|syn| answers(syn)).copied();
+        let asked = asked.filter(|_| segment.has(ACK));
+        assert_eq!(asked.is_some(), segment.has(ACK), "no SYN of the guest's: {segment:?}");
         let syn = Syn::of(segment);
-        let known = self.nat.filter(|nat| nat.syn.number == syn.number);
-        let sent = segment.seq_end();
-        let mut nat = known.unwrap_or(Nat {
-            syn,
-            guest: None,
-            guest_sent: segment.ack,
-            acknowledged: segment.ack,
-            edge: segment.ack,
-            sent,
-            end: None,
-            guest_edge: sent,
+        let known = self.nat.filter(|nat| {
+            let same = nat.syn.number == syn.number && nat.guest.as_ref().is_none_or(answers);
+            same && !nat.is_synchronized && !self.was_reset
         });
-        if segment.has(ACK) {
-            let asked =
-                self.guest_syns.iter().find(|syn| syn.number.wrapping_add(1) == segment.ack);
-            let asked = asked.unwrap_or_else(|| panic!("no SYN of the guest's: {segment:?}"));
+        let before = if known.is_none() { self.nat } else { None };
+        let mut nat = known.unwrap_or_else(|| Nat::new(syn, segment));
+        if let Some(asked) = asked {
             assert!(syn.shift.is_none() || asked.shift.is_some(), "a window scale sent unasked");
-            nat.meet(Some(*asked), segment);
+            nat.meet(asked);
             nat.edge = later(nat.edge, segment.ack.wrapping_add(segment.window.into()));
         }
-        self.nat = Some(nat);
+        (self.nat, self.was_reset) = (Some(nat), false);
+        before.map_or(0, |nat| nat.taken_text().into())
     }
 }
 
 impl Nat {
-    /// The guest's SYN is known from now on.
-    fn meet(&mut self, syn: Option<Syn>, segment: &Tcp) {
-        if self.guest.is_none() {
-            self.guest = syn;
-            self.guest_sent = later(segment.ack, self.guest_sent);
-            (self.acknowledged, self.edge) = (segment.ack, segment.ack);
+    /// The NAT has sent its first SYN.
+    fn new(syn: Syn, segment: &Tcp) -> Self {
+        let (sent, ack) = (segment.seq_end(), segment.ack);
+        Self {
+            syn,
+            guest: None,
+            is_synchronized: false,
+            guest_sent: ack,
+            acknowledged: ack,
+            edge: ack,
+            sent,
+            end: None,
+            taken: sent,
+            guest_edge: sent,
         }
     }
 
-    /// The scale of the guest's windows; of a connection that it has just answered, too.
-    fn guest_shift(&self, syns: &[Syn]) -> u8 {
-        let syn = self.guest.or_else(|| syns.last().copied());
-        self.syn.shift.and(syn.and_then(|syn| syn.shift)).unwrap_or(0)
+    /// The guest answers the NAT's SYN, or asks at the same time (RFC 9293 3.10.7.3): only the first
+    /// such SYN counts.
+    fn on_answer(&mut self, segment: &Tcp) {
+        if segment.has(SYN) && (!segment.has(ACK) || segment.ack == self.sent) {
+            self.meet(Syn::of(segment));
+        }
+    }
+
+    /// The guest's SYN is known from now on.
+    fn meet(&mut self, syn: Syn) {
+        if self.guest.is_none() {
+            self.guest = Some(syn);
+            let first = syn.number.wrapping_add(1);
+            (self.guest_sent, self.acknowledged, self.edge) = (first, first, first);
+        }
+    }
+
+    /// How many bytes of the NAT's text lie before `number`.
+    fn text_before(&self, number: u32) -> u32 {
+        let end = u32::from(self.end == Some(number));
+        number.wrapping_sub(self.syn.number).wrapping_sub(1) - end
+    }
+
+    fn taken_text(&self) -> u32 {
+        self.text_before(self.taken)
+    }
+
+    /// The scale of the guest's windows.
+    fn guest_shift(&self) -> u8 {
+        self.syn.shift.and(self.guest.and_then(|syn| syn.shift)).unwrap_or(0)
     }
 
     /// The scale of the NAT's windows.
@@ -338,5 +428,32 @@ mod tests {
         let mut watch = established();
         watch.on_nat_segment(&segment(FIN | ACK, 501, 101, 1000, 10));
         watch.on_nat_segment(&segment(ACK, 511, 101, 1000, 2));
+    }
+
+    /// A SYN-ACK of another number, sent after the one that counts.
+    #[test]
+    fn the_first_answer_to_a_syn_counts() {
+        let mut watch = Watch::new(1500);
+        watch.on_nat_segment(&segment(SYN, 500, 0, 1000, 0));
+        watch.on_guest_segment(&from_guest(SYN | ACK, 100, 400, 1000, 0));
+        watch.on_guest_segment(&from_guest(SYN | ACK, 200, 501, 1000, 0));
+        watch.on_guest_segment(&from_guest(SYN | ACK, 300, 501, 1000, 0));
+        watch.on_nat_segment(&segment(ACK, 501, 201, 1000, 0));
+        assert_eq!(watch.guest_isn(GUEST, SERVER), Some(200));
+        assert_eq!(watch.acknowledged(GUEST, SERVER), 0);
+    }
+
+    /// The NAT's number may be the one before, if no time has passed.
+    #[test]
+    fn a_connection_after_a_reset_is_another() {
+        let mut watch = established();
+        watch.on_nat_segment(&segment(ACK, 501, 101, 1000, 10));
+        watch.on_guest_segment(&from_guest(ACK, 101, 511, 1000, 0));
+        watch.on_guest_segment(&from_guest(RST, 101, 0, 0, 0));
+        watch.on_guest_segment(&from_guest(SYN, 100, 0, 1000, 0));
+        watch.on_nat_segment(&segment(SYN | ACK, 500, 101, 100, 0));
+        watch.on_nat_segment(&segment(ACK, 501, 101, 100, 0));
+        assert_eq!((watch.sent(GUEST, SERVER), watch.taken(GUEST, SERVER)), (0, 0));
+        assert_eq!(watch.taken_in_all(), 10);
     }
 }

@@ -123,6 +123,23 @@ impl TcpBuilder {
         self.options(&[1, 3, 3, shift])
     }
 
+    /// Adds a SACK-permitted option (RFC 2018 2).
+    #[must_use]
+    pub fn sack_permitted(self) -> Self {
+        self.options(&[1, 1, 4, 2])
+    }
+
+    /// Adds a SACK option of these blocks, at most four (RFC 2018 3).
+    #[must_use]
+    pub fn sack(self, blocks: &[(u32, u32)]) -> Self {
+        let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
+        for (start, end) in blocks {
+            option.extend(start.to_be_bytes());
+            option.extend(end.to_be_bytes());
+        }
+        self.options(&option)
+    }
+
     /// The frame.
     #[must_use]
     pub fn frame(&self) -> Vec<u8> {

@@ -57,6 +57,7 @@ pub struct Checked<H> {
     host: H,
     held: HashMap<Token, Held>,
     made: usize,
+    consumed: u64,
     log: Log,
 }
 
@@ -64,7 +65,7 @@ impl<H: Worldly> Checked<H> {
     /// Checks `host`.
     #[must_use]
     pub fn new(host: H) -> Self {
-        Self { host, held: HashMap::new(), made: 0, log: Log::default() }
+        Self { host, held: HashMap::new(), made: 0, consumed: 0, log: Log::default() }
     }
 
     fn add(&mut self, token: Token, kind: Kind) -> usize {
@@ -118,6 +119,10 @@ impl<H: Worldly> LabHost for Checked<H> {
 
     fn log(&mut self) -> &mut Log {
         &mut self.log
+    }
+
+    fn consumed(&self) -> u64 {
+        self.consumed
     }
 }
 
@@ -173,6 +178,7 @@ impl<H: Worldly> Host for Checked<H> {
         let (name, _, _, peeked) = self.stream(token, "consume");
         assert!(count <= *peeked, "{count} bytes consumed of {} peeked", *peeked);
         *peeked -= count;
+        self.consumed += count as u64;
         self.log.push(format!("consume s{name} {count}"));
         self.host.consume(token, count);
     }

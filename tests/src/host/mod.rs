@@ -41,6 +41,9 @@ pub trait LabHost: Host {
 
     /// The calls so far.
     fn log(&mut self) -> &mut Log;
+
+    /// How many bytes the NAT has consumed, of all streams together.
+    fn consumed(&self) -> u64;
 }
 
 /// A checked host of this kind with an empty world.

@@ -210,6 +210,18 @@ impl World {
         self.find(|socket| matches!(&socket.kind, Kind::Stream(s) if s.remote == remote))
     }
 
+    /// The streams to `remote` that the NAT has made or accepted, in the order of creation.
+    #[must_use]
+    pub fn streams_to(&self, remote: impl Into<SocketAddr>) -> Vec<Token> {
+        let remote = remote.into();
+        let wanted = |socket: &Socket| {
+            matches!(&socket.kind, Kind::Stream(stream) if stream.remote == remote)
+                && socket.owner != Owner::Nobody
+        };
+        let wanted = self.sockets.iter().filter(|(_, socket)| wanted(socket));
+        wanted.map(|(number, _)| Token(*number)).collect()
+    }
+
     /// The listener or datagram socket bound to `address`.
     #[must_use]
     pub fn bound(&self, address: impl Into<SocketAddr>) -> Token {
