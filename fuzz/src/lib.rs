@@ -13,6 +13,7 @@ pub mod dns;
 pub mod ethernet_frame;
 pub mod ipv4_fragments;
 pub mod ne2000_ops;
+pub mod tcp_segments;
 pub mod wire_roundtrip;
 
 /// Runs one target on bytes that are any input.
@@ -25,6 +26,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("ethernet_frame", run::<ethernet_frame::Input>),
     ("ipv4_fragments", run::<ipv4_fragments::Input>),
     ("ne2000_ops", run::<ne2000_ops::Input>),
+    ("tcp_segments", run::<tcp_segments::Input>),
     ("wire_roundtrip", run::<wire_roundtrip::Input>),
 ];
 

@@ -204,7 +204,7 @@ fn report(to: u8, mtu: Option<u16>) -> DatagramError {
 }
 
 impl ConnectOutcome {
-    fn script(self) -> Connect {
+    pub(crate) fn script(self) -> Connect {
         match self {
             Self::Succeeds => Connect::Succeeds,
             Self::SucceedsAtLoopback => Connect::SucceedsAt((Ipv4Addr::LOCALHOST, 80).into()),
