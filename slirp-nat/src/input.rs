@@ -8,6 +8,7 @@ use heapless::Vec;
 use ipstack::checksum::ChecksumState;
 use ipstack::tcp::SegmentIn;
 use ipstack::wire::icmpv4::{CODE_PROTOCOL_UNREACHABLE, CODE_TTL_EXCEEDED};
+use ipstack::wire::tcp::TcpFlags;
 use ipstack::wire::{
     EtherType, EthernetFrame, Icmpv4Error, Icmpv4Kind, Icmpv4Message, IpProtocol, Ipv4Packet,
     MacAddr, TcpSegment, UdpDatagram, WireError, dhcpv4, ethernet,
@@ -165,6 +166,10 @@ impl Core<'_> {
             kind: FlowKind::Tcp,
         };
         let segment = SegmentIn::new(&segment);
+        if segment.flags.contains(TcpFlags::SYN) {
+            // What comes before it may end the connection in whose place it asks for another.
+            self.on_tcp_batch(io, &core::mem::take(&mut collected.segments));
+        }
         // A packet between the two may have made its flow give way to another.
         let known =
             collected.last.filter(|(last, id)| *last == key && self.table.get(*id).is_some());

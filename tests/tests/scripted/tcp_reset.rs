@@ -33,6 +33,23 @@ on_both_hosts! {
         lab.expect_nothing();
     }
 
+    /// A guest that gives up a connection and asks for another from the same port in one batch waits
+    /// for no timer: the SYN is not taken for one of the connection before.
+    fn a_new_connection_may_follow_a_reset_in_one_batch(kind) {
+        let mut lab = Lab::new(kind);
+        let old = lab.connect(4000, SERVER);
+        let mut new = TcpGuest::new(4000, SERVER);
+        new.snd_nxt = old.snd_nxt.wrapping_add(100_000);
+        let reset = old.segment().flags(RST | ACK).frame();
+        lab.input_batch(&[reset, new.syn(Some(1460)).frame()]);
+        lab.settle();
+        new.finish_open(&mut lab);
+        new.send(&mut lab, b"another");
+        let stream = lab.world().stream_to(SERVER);
+        assert_eq!(lab.world().sent(stream), b"another");
+        assert_eq!((lab.world().connects(), lab.nat.flow_count()), (2, 1));
+    }
+
     /// virtualbox #621: data read before the reset was lost. What the server had sent is
     /// delivered, then the reset.
     fn a_reset_by_the_server_comes_after_its_data(kind) {
