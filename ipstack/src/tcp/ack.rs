@@ -47,8 +47,10 @@ impl Connection {
         self.snd_nxt = self.snd_nxt.max(ack);
         self.retries = 0;
         let flight = self.snd_max.since(ack);
+        let before = self.congestion.window();
         let recovery =
             self.congestion.on_ack(acked, ack, flight, u32::from(self.mss), board.is_some());
+        self.congestion.keep_within(before.max(self.snd_wnd));
         // A scoreboard knows what else is missing, up to the last byte that the guest holds.
         let known = board.is_some_and(|board| {
             board.start_after(ack).is_some() || board.holds(ack) || board.is_resent(ack)

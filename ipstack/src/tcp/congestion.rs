@@ -83,6 +83,14 @@ impl Congestion {
         Recovery::Nothing
     }
 
+    /// Takes back what exceeds `limit`. Where the guest's own window held the flow back, no ACK shows
+    /// that the guest could keep more, and all of it would come at once when that window opens.
+    pub(super) const fn keep_within(&mut self, limit: u32) {
+        if limit < self.cwnd && self.cwnd != UNLIMITED {
+            self.cwnd = limit;
+        }
+    }
+
     fn on_ack_in_recovery(
         &mut self,
         acked: u32,

@@ -147,6 +147,29 @@ on_both_hosts! {
         }
     }
 
+    /// While the guest's window is what holds the flow back, nothing is learnt of its ring: the window
+    /// opens, and what is sent at once is still near what the ring keeps.
+    fn a_window_that_was_small_is_answered_by_no_burst_when_it_opens(kind) {
+        for sack in [true, false] {
+            let mut lab = Lab::new(kind);
+            let data = pattern(LENGTH);
+            let mut guest = Guest::open(&mut lab, sack, data.clone());
+            let stream = lab.world().stream_to(SERVER);
+            lab.world().sends(stream, &data);
+            for (window, round_trips) in [(u16::MAX, 60), (4 * 1460, 100), (u16::MAX, 0)] {
+                guest.end.window = window;
+                for _ in 0..round_trips {
+                    guest.round_trip(&mut lab);
+                }
+            }
+            while guest.received < data.len() {
+                let flight = guest.round_trip(&mut lab);
+                assert!(flight <= 2 * RING, "{flight} segments");
+            }
+            assert_eq!(lab.counters().tcp_timeouts, 0);
+        }
+    }
+
     /// A guest that loses nothing is never held back: each flight is as long as its window.
     fn a_guest_that_loses_nothing_gets_all_that_its_window_takes(kind) {
         let mut lab = Lab::new(kind);
