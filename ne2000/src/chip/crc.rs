@@ -100,6 +100,23 @@ mod tests {
         assert_eq!(fcs(&[]), [0; 4]);
     }
 
+    /// The shift register itself, bit by bit, with nothing in it at first.
+    fn shifted(bytes: &[u8]) -> u32 {
+        let shift = |crc: u32, _| if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
+        bytes.iter().fold(0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shift))
+    }
+
+    #[test]
+    fn table_n_tells_of_a_byte_and_n_zeros_behind_it() {
+        for (n, table) in tables().iter().enumerate() {
+            for (byte, crc) in (0..=u8::MAX).zip(table) {
+                let mut bytes = [0; STEP];
+                bytes[0] = byte;
+                assert_eq!(*crc, shifted(&bytes[..=n]), "byte {byte}, {n} zeros");
+            }
+        }
+    }
+
     #[test]
     fn eight_bytes_at_once_are_eight_bytes_one_by_one() {
         let bytes: [u8; 100] = core::array::from_fn(|i| (i * 37).to_le_bytes()[0]);

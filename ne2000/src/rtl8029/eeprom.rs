@@ -1,7 +1,5 @@
 //! The 93C46: 64 words behind four wires (Microchip 93C46B datasheet, section 2).
 
-/// Words in the EEPROM.
-const WORDS: usize = 64;
 /// Address bits.
 const ADDRESS_BITS: u8 = 6;
 /// Opcode and address bits after the start bit.
@@ -32,12 +30,15 @@ enum Phase {
     Done,
 }
 
+/// 64 words, in rows that serde knows how to write.
+type Words = [[u16; 16]; 4];
+
 /// The EEPROM as it is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EepromState {
     /// The 64 words, in four rows.
-    pub words: [[u16; 16]; 4],
+    pub words: Words,
     /// Whether it may be written.
     pub write_enabled: bool,
     /// The level of its output.
@@ -48,7 +49,7 @@ pub struct EepromState {
 
 #[derive(Clone, Debug)]
 pub(super) struct Eeprom {
-    words: [u16; WORDS],
+    words: Words,
     write_enabled: bool,
     output: bool,
     pins: Pins,
@@ -60,8 +61,8 @@ impl Eeprom {
     pub(super) const fn new(mac: [u8; 6]) -> Self {
         const REALTEK: u16 = 0x10EC;
         const DEVICE: u16 = 0x8029;
-        let mut words = [0xFFFF; WORDS];
-        if let Some(last) = words.last_chunk_mut() {
+        let mut words = [[0xFFFF; 16]; 4];
+        if let Some(last) = words.as_flattened_mut().last_chunk_mut() {
             *last = [DEVICE, REALTEK, DEVICE, REALTEK, DEVICE];
         }
         let mut eeprom = Self {
@@ -76,7 +77,8 @@ impl Eeprom {
     }
 
     pub(super) const fn set_mac(&mut self, [a, b, c, d, e, f]: [u8; 6]) {
-        if let Some([_, first, second, third]) = self.words.first_chunk_mut() {
+        if let Some([_, first, second, third]) = self.words.as_flattened_mut().first_chunk_mut()
+        {
             *first = u16::from_le_bytes([a, b]);
             *second = u16::from_le_bytes([c, d]);
             *third = u16::from_le_bytes([e, f]);
@@ -157,7 +159,7 @@ impl Eeprom {
     }
 
     fn word(&self, address: u8) -> u16 {
-        self.words.get(usize::from(address)).copied().unwrap_or(0xFFFF)
+        self.words.as_flattened().get(usize::from(address)).copied().unwrap_or(0xFFFF)
     }
 
     fn shift_out(&mut self, address: u8, word: u16, left: u8) -> Phase {
@@ -174,9 +176,10 @@ impl Eeprom {
     fn store(&mut self, address: Option<u8>, word: u16) -> Phase {
         if self.write_enabled {
             match address {
-                None => self.words = [word; WORDS],
+                None => self.words = [[word; 16]; 4],
                 Some(address) => {
-                    if let Some(slot) = self.words.get_mut(usize::from(address)) {
+                    let words = self.words.as_flattened_mut();
+                    if let Some(slot) = words.get_mut(usize::from(address)) {
                         *slot = word;
                     }
                 }
@@ -187,13 +190,8 @@ impl Eeprom {
 
     pub(super) const fn state(&self) -> EepromState {
         let Self { words, write_enabled, output, pins, phase } = self;
-        let (rows, _) = words.as_chunks::<16>();
-        let rows = match rows.first_chunk::<4>() {
-            Some(rows) => *rows,
-            None => [[0; 16]; 4],
-        };
         EepromState {
-            words: rows,
+            words: *words,
             write_enabled: *write_enabled,
             output: *output,
             pins: *pins,
@@ -202,7 +200,7 @@ impl Eeprom {
     }
 
     pub(super) fn from_state(state: &EepromState) -> Result<Self, &'static str> {
-        let EepromState { words: rows, write_enabled, output, pins, phase } = *state;
+        let EepromState { words, write_enabled, output, pins, phase } = *state;
         let possible = match phase {
             Phase::Standby | Phase::Done => true,
             Phase::Command { missing, .. } => (1..=COMMAND_BITS).contains(&missing),
@@ -214,8 +212,6 @@ impl Eeprom {
         if !possible {
             return Err("page3.eeprom");
         }
-        let mut words = [0; WORDS];
-        words.iter_mut().zip(rows.as_flattened()).for_each(|(to, from)| *to = *from);
         Ok(Self { words, write_enabled, output, pins, phase })
     }
 }

@@ -306,7 +306,13 @@ fn what_is_no_card_is_refused() {
     assert_eq!(refused(|_| 0xFF), Some(DriverError::NoCard));
     assert_eq!(refused(|_| 0x00), Some(DriverError::NoReset));
     assert_eq!(refused(|port| if port == 0x07 { 0x80 } else { 0 }), Some(DriverError::NoSignature));
-    assert_eq!(DriverError::NoSignature.to_string(), "the card's PROM has no signature");
+    for (error, text) in [
+        (DriverError::NoCard, "no card answers"),
+        (DriverError::NoReset, "the card does not reset"),
+        (DriverError::NoSignature, "the card's PROM has no signature"),
+    ] {
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[test]

@@ -78,6 +78,17 @@ fn pin_of_unknown_level_is_set_even_to_the_level_it_had() {
 }
 
 #[test]
+fn what_is_done_past_the_line_reaches_the_pin_at_the_next_sync() {
+    let mut pin = Mock::new(&[Transaction::set(Low), Transaction::set(High)]);
+    let mut card = IsaCard::new(running(), IrqLine::new(pin.clone()));
+    card.sync().expect("low at first");
+    assert_eq!(card.card_mut().receive(&frame(MAC, 60, 0)), RxOutcome::Stored);
+    assert!(card.card().irq_level());
+    card.sync().expect("high");
+    pin.done();
+}
+
+#[test]
 fn restored_line_makes_no_edge() {
     let mut card = running();
     assert_eq!(card.receive(&frame(MAC, 60, 0)), RxOutcome::Stored);

@@ -7,6 +7,7 @@
     reason = "patterns wrap on purpose; a helper that fails fails its test"
 )]
 
+mod chip_alone;
 mod cves;
 #[cfg(feature = "driver")]
 mod driver;

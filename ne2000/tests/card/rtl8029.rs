@@ -95,6 +95,18 @@ fn eeprom_is_written_only_when_enabled() {
 }
 
 #[test]
+fn eeprom_does_nothing_more_until_it_is_selected_again() {
+    let mut guest = on_page3();
+    instruction(&mut guest, 0b00, 0b11_0000, 0, 0);
+    clock(&mut guest, 1 << 8 | 0b01 << 6 | 7, 9);
+    clock(&mut guest, 0x1234, 16);
+    // Another write, without a pause of the select wire.
+    clock(&mut guest, 1 << 8 | 0b01 << 6 | 8, 9);
+    clock(&mut guest, 0x5678, 16);
+    assert_eq!(instruction(&mut guest, 0b10, 7, 0, 32), 0x1234_FFFF);
+}
+
+#[test]
 fn eeprom_is_ready_when_selected_again() {
     let mut guest = on_page3();
     instruction(&mut guest, 0b10, 0, 0, 0);
@@ -159,4 +171,15 @@ fn function_answers_in_its_window_only() {
     assert!(!function.io_write(0xD000, Width::Byte, 0x22));
     function.reset();
     assert_eq!(function.config().io_base(), None);
+}
+
+#[test]
+fn the_card_in_the_slot_is_the_one_that_the_window_shows() {
+    let mut function = Rtl8029As::new(MAC, Options::DEFAULT);
+    function.config_mut().write(0x10, Width::Dword, 0xC100);
+    function.config_mut().write(0x04, Width::Byte, 1);
+    function.card_mut().write(0x00, Width::Byte, 0x22);
+    assert_eq!(function.io_read(0xC100, Width::Byte), Some(0x22));
+    assert!(function.io_write(0xC100, Width::Byte, 0x62));
+    assert_eq!(function.card().state().chip.command.page, 1);
 }

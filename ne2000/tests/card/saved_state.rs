@@ -117,6 +117,8 @@ fn impossible_states_are_refused_and_change_nothing() {
         let mut card = Ne2000::new(Model::Ne2000, MAC);
         let refused = card.restore(&state, guest.card.ram(), MacPolicy::Saved, 0);
         assert_eq!(refused, Err(RestoreError::Impossible(field)));
+        let text = refused.expect_err("as just seen").to_string();
+        assert_eq!(text, format!("impossible value of {field}"));
         assert_eq!(card.state(), Ne2000::new(Model::Ne2000, MAC).state());
     }
 }
@@ -131,8 +133,9 @@ fn other_versions_and_lengths_are_refused() {
     assert_eq!(refused, RestoreError::RamLength { given: 8192, wanted: 16_384 });
     assert_eq!(refused.to_string(), "8192 bytes of RAM, not 16384");
     state.version = 1;
-    let refused = card.restore(&state, guest.card.ram(), MacPolicy::Saved, 0);
-    assert_eq!(refused, Err(RestoreError::Version(1)));
+    let refused = card.restore(&state, guest.card.ram(), MacPolicy::Saved, 0).expect_err("version");
+    assert_eq!(refused, RestoreError::Version(1));
+    assert_eq!(refused.to_string(), "state of version 1, not 2");
 }
 
 #[test]
@@ -157,12 +160,52 @@ fn every_register_value_can_be_restored() {
     assert!(card.transmit().is_some());
 }
 
-/// Compiles only while the derives are there.
 #[cfg(feature = "serde")]
 #[test]
-fn state_can_be_serialized() {
-    fn both<T: serde::Serialize + for<'a> serde::Deserialize<'a>>() {}
-    both::<State>();
-    both::<ne2000::rtl8029::PciState>();
-    both::<ne2000::Options>();
+fn state_is_the_same_after_a_way_through_text() {
+    fn passes<T>(value: T)
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + core::fmt::Debug,
+    {
+        let text = serde_json::to_string(&value).expect("text");
+        assert_eq!(serde_json::from_str::<T>(&text).expect("its own text"), value);
+    }
+    passes(busy().card.state());
+    passes(ne2000::rtl8029::PciConfig::default().state());
+    passes(ne2000::Options::default());
+}
+
+/// Only text can bring them: the fields are private.
+#[cfg(feature = "serde")]
+#[test]
+fn impossible_places_in_an_eeprom_instruction_are_refused() {
+    use serde_json::json;
+
+    let guest = busy();
+    let restore = |phase: &serde_json::Value| {
+        let mut text = serde_json::to_value(guest.card.state()).expect("text");
+        text["page3"]["eeprom"]["phase"] = phase.clone();
+        let state: State = serde_json::from_value(text).expect("all of its fields");
+        guest.card.clone().restore(&state, guest.card.ram(), MacPolicy::Saved, 0)
+    };
+    for possible in [
+        json!("Standby"),
+        json!("Done"),
+        json!({"Command": {"bits": 0, "missing": 8}}),
+        json!({"Reading": {"address": 63, "word": 0, "left": 16}}),
+        json!({"Writing": {"address": null, "word": 0, "missing": 1}}),
+    ] {
+        assert_eq!(restore(&possible), Ok(()), "{possible}");
+    }
+    for impossible in [
+        json!({"Command": {"bits": 0, "missing": 0}}),
+        json!({"Command": {"bits": 0, "missing": 9}}),
+        json!({"Reading": {"address": 64, "word": 0, "left": 16}}),
+        json!({"Reading": {"address": 63, "word": 0, "left": 17}}),
+        json!({"Writing": {"address": 64, "word": 0, "missing": 1}}),
+        json!({"Writing": {"address": null, "word": 0, "missing": 0}}),
+    ] {
+        let refused = Err(RestoreError::Impossible("page3.eeprom"));
+        assert_eq!(restore(&impossible), refused, "{impossible}");
+    }
 }
