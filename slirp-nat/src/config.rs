@@ -185,10 +185,7 @@ impl Config {
 
     /// The network mask as a number.
     pub(crate) const fn mask(&self) -> u32 {
-        match u32::MAX.checked_shl(32 - self.prefix_len as u32) {
-            Some(mask) => mask,
-            None => 0,
-        }
+        u32::MAX.unbounded_shl(32_u32.saturating_sub(self.prefix_len as u32))
     }
 
     /// Whether `address` lies in the guest's network.
@@ -268,6 +265,49 @@ mod tests {
         let mut config = Config::default();
         change(&mut config);
         config.validate()
+    }
+
+    #[test]
+    fn a_network_has_guests_and_no_host_bits() {
+        let network = |address: [u8; 4], prefix_len| {
+            with(|config| (config.network, config.prefix_len) = (address.into(), prefix_len))
+        };
+        assert_eq!(network([10, 0, 2, 0], 25), Ok(()));
+        assert_eq!(network([10, 0, 0, 0], 8), Ok(()));
+        for (address, prefix_len) in
+            [([10, 0, 2, 0], 0), ([10, 0, 2, 0], 31), ([10, 0, 2, 0], 255), ([10, 0, 2, 1], 24)]
+        {
+            assert_eq!(network(address, prefix_len), Err(ConfigError::Network), "{prefix_len}");
+        }
+    }
+
+    #[test]
+    fn the_addresses_of_the_router_and_of_guests_differ_and_lie_in_the_network() {
+        let gateway = |address: [u8; 4]| with(|config| config.gateway = address.into());
+        assert_eq!(gateway([10, 0, 2, 1]), Ok(()));
+        for bad in [[10, 0, 2, 0], [10, 0, 2, 255], [10, 0, 3, 2], [10, 0, 2, 3], [10, 0, 2, 15]] {
+            assert_eq!(gateway(bad), Err(ConfigError::Address), "{bad:?}");
+        }
+        assert_eq!(with(|config| config.default_guest = config.dns), Err(ConfigError::Address));
+    }
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        let text = std::format!("{:?}", Secret([0x1234, 0x5678]));
+        assert_eq!(text, "Secret(..)");
+    }
+
+    #[test]
+    fn an_error_names_what_is_wrong() {
+        for (error, named) in [
+            (ConfigError::Mtu, "MTU"),
+            (ConfigError::Network, "prefix"),
+            (ConfigError::Address, "gateway"),
+            (ConfigError::Boot, "boot file"),
+            (ConfigError::Storage, "storage"),
+        ] {
+            assert!(std::format!("{error}").contains(named), "{error:?}: {error}");
+        }
     }
 
     #[test]

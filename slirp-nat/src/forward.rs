@@ -81,3 +81,20 @@ impl Listener {
         if self.stalled { 1 } else { 16 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_what_is_wrong() {
+        for (error, named) in [
+            (ForwardError::Duplicate, "already"),
+            (ForwardError::TableFull, "full"),
+            (ForwardError::Guest, "guest address"),
+            (ForwardError::Host(HostError::InUse), "cannot listen: address in use"),
+        ] {
+            assert!(std::format!("{error}").contains(named), "{error:?}: {error}");
+        }
+    }
+}

@@ -252,3 +252,38 @@ impl Stats {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn only_what_occurred_is_listed() {
+        let mut stats = Stats::new();
+        stats.drop(DropReason::TooLong);
+        stats.drop(DropReason::Arp);
+        stats.drop(DropReason::TooLong);
+        let listed: Vec<_> = stats.drops().collect();
+        assert_eq!(listed, [(DropReason::Arp, 1), (DropReason::TooLong, 2)]);
+        assert_eq!(stats.dropped_total(), 3);
+    }
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own() {
+        let names: BTreeSet<_> = DropReason::ALL.iter().map(|r| std::format!("{r}")).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+        assert!(names.contains("tcp no room"));
+    }
+
+    #[test]
+    fn every_counter_is_listed_by_its_name() {
+        let counters = Counters { frames_in: 7, flow_visits: 9, ..Counters::ZERO };
+        let listed: Vec<_> = counters.iter().collect();
+        assert_eq!(listed.first(), Some(&("frames_in", 7)));
+        assert_eq!(listed.last(), Some(&("flow_visits", 9)));
+        assert_eq!(size_of_val(&counters), listed.len() * size_of::<u64>());
+    }
+}

@@ -19,6 +19,8 @@ pub struct ScriptedLink {
     pub guest_queue_frames: usize,
     /// How far into its memory each frame begins.
     pub alignment: usize,
+    /// How many reservations more get no buffer, whatever room there is.
+    pub refusals: usize,
     buffer: Vec<u8>,
     frames: Vec<Vec<u8>>,
     supers: usize,
@@ -39,6 +41,7 @@ impl ScriptedLink {
             room: UNLIMITED,
             guest_queue_frames: usize::MAX,
             alignment: 0,
+            refusals: 0,
             buffer: Vec::new(),
             frames: Vec::new(),
             supers: 0,
@@ -97,6 +100,10 @@ impl Link for ScriptedLink {
 
     fn reserve(&mut self, wanted: usize) -> Option<&mut [u8]> {
         self.reservations += 1;
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return None;
+        }
         if self.room.frames == 0 {
             return None;
         }

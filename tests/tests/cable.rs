@@ -28,7 +28,10 @@ struct Machine {
 
 impl Machine {
     fn new(kind: HostKind, model: Model, timing: TransmitTiming) -> Self {
-        let setup = Setup::default();
+        Self::with(kind, model, timing, &Setup::default())
+    }
+
+    fn with(kind: HostKind, model: Model, timing: TransmitTiming, setup: &Setup) -> Self {
         let options = Options { timing, ..Options::DEFAULT };
         Self {
             card: Ne2000::with_options(model, GUEST_MAC, options),
@@ -316,6 +319,25 @@ fn a_transmission_of_65535_bytes_goes_nowhere_and_completes() {
     assert_eq!(guest.machine.read(CR, Width::Byte) & 0x04, 0, "the transmitter is free");
     guest.send(&build::arp_request(GATEWAY));
     assert_eq!(guest.take().len(), 1);
+}
+
+#[test]
+fn a_frame_for_the_guest_longer_than_any_of_a_card_goes_nowhere() {
+    let mut setup = Setup::default();
+    setup.config.mtu = 9000;
+    let mut machine =
+        Machine::with(HostKind::Peeking, Model::Rtl8029As, TransmitTiming::Instant, &setup);
+    let driver = Driver::start(&mut machine, Width::Dword).expect("a card");
+    let mut guest = Guest { machine, driver };
+    guest.send(&build::udp(6000, (*SERVER.ip(), SERVER.port()), b"question"));
+    let world = guest.machine.host.world();
+    let socket = one(world.take_sent_datagrams()).token;
+    for answer in [&[1; 4000][..], b"short"] {
+        world.deliver_from(socket, SERVER, answer);
+    }
+    guest.machine.deliver();
+    assert_eq!(guest.machine.cable.oversize(), 1);
+    assert_eq!(one(guest.take()).udp().expect("UDP").data, b"short");
 }
 
 #[test]

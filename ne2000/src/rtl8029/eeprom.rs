@@ -77,8 +77,7 @@ impl Eeprom {
     }
 
     pub(super) const fn set_mac(&mut self, [a, b, c, d, e, f]: [u8; 6]) {
-        if let Some([_, first, second, third]) = self.words.as_flattened_mut().first_chunk_mut()
-        {
+        if let Some([_, first, second, third]) = self.words.as_flattened_mut().first_chunk_mut() {
             *first = u16::from_le_bytes([a, b]);
             *second = u16::from_le_bytes([c, d]);
             *third = u16::from_le_bytes([e, f]);

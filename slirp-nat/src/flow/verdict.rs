@@ -44,6 +44,8 @@ pub(crate) const fn verdict(error: HostError) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const fn code(code: u8) -> Verdict {
@@ -69,8 +71,10 @@ mod tests {
             (HostError::InUse, Verdict::Silence),
             (HostError::WouldBlock, Verdict::Silence),
         ];
+        let mut texts = BTreeSet::new();
         for (error, expected) in table {
             assert_eq!(verdict(error), expected, "{error}");
+            assert!(texts.insert(std::format!("{error}")), "{error:?} reads as another");
         }
     }
 }

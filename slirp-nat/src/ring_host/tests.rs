@@ -18,6 +18,7 @@ struct Script {
     end: Option<Result<(), HostError>>,
     send_error: Option<HostError>,
     waiting: u32,
+    accept_error: Option<HostError>,
     credits: Vec<usize>,
     closed: Vec<Token>,
     was_reset: Vec<Token>,
@@ -81,7 +82,7 @@ impl PushHost for Script {
     }
     fn accept(&mut self, _: Token, _: FlowId) -> Result<Option<Accepted>, HostError> {
         if self.waiting == 0 {
-            return Ok(None);
+            return self.accept_error.take().map_or(Ok(None), Err);
         }
         self.waiting -= 1;
         self.next_token += 1;
@@ -297,12 +298,22 @@ fn without_a_ring_those_who_wait_are_reset_and_the_listener_stays() {
     host.inner_mut().waiting = 2;
     assert_eq!(host.accept(listener, FLOW), Err(HostError::NoResources));
     assert_eq!(host.inner().was_reset, [Token(2), Token(3)]);
+    host.inner_mut().accept_error = Some(HostError::Other);
+    assert_eq!(host.accept(listener, FLOW), Err(HostError::Other));
     host.close(token);
     assert_eq!(host.accept(listener, FLOW), Ok(None));
     host.inner_mut().waiting = 1;
     let accepted = host.accept(listener, FLOW).unwrap().unwrap();
     host.inner_mut().incoming.extend(b"hi");
     assert_eq!(peek(&mut host, accepted.token, 0), b"hi");
+}
+
+#[test]
+fn memory_is_shared_evenly_by_the_rings() {
+    assert_eq!(
+        [host(4, 35), host(1, 7), host(4, 3), host(0, 9)].map(|h| h.ring_len()),
+        [8, 7, 0, 0]
+    );
 }
 
 #[test]

@@ -189,6 +189,28 @@ on_both_hosts! {
         lab.expect_nothing();
     }
 
+    /// The socket that a query went out by is given up for one of the other family, which there is
+    /// not. What it had to say comes too late and harms nothing, and the next query is relayed.
+    fn an_event_of_a_socket_given_up_is_harmless(kind) {
+        let six = "[2001:db8::53]:53".parse().expect("an address");
+        let mut lab = lab_with(kind, &[FIRST]);
+        let sent = one(ask(&mut lab, 6000, 7));
+        lab.world().report(sent.token, DatagramError {
+            error: HostError::Refused,
+            offender: None,
+            remote: FIRST,
+            quoted: None,
+        });
+        lab.nat.set_resolvers(&[six]);
+        lab.world().fail_open(HostError::Unsupported);
+        lab.input(&build::udp(6000, (DNS, 53), &build::dns_query(8, "www.example.org")));
+        assert_eq!(lab.world().state(sent.token), State::Closed);
+        assert_servfail(&lab.take_one_udp(), 8);
+        lab.settle();
+        lab.expect_nothing();
+        assert_eq!(one(ask(&mut lab, 6000, 9)).meta.remote, six);
+    }
+
     /// Malformed queries, and responses posing as queries, go nowhere.
     fn malformed_queries_go_nowhere(kind) {
         let mut lab = lab_with(kind, &[FIRST]);

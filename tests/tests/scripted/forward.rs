@@ -321,6 +321,8 @@ on_both_hosts! {
             guest: "192.168.7.7:22".parse().expect("an address"),
         };
         assert_eq!(lab.add_forward(rule), Err(ForwardError::Guest));
+        let guest = "[2001:db8::15]:22".parse().expect("an address");
+        assert_eq!(lab.add_forward(slirp_nat::Forward { guest, ..rule }), Err(ForwardError::Guest));
         lab.forward(Protocol::Tcp, PUBLIC, 22).expect("a forward");
         let other = SocketAddr::new(PUBLIC.ip(), 1);
         assert_eq!(lab.forward(Protocol::Tcp, other, 22), Err(ForwardError::TableFull));
@@ -341,5 +343,61 @@ on_both_hosts! {
         guest.send(&mut lab, b"still here");
         assert_eq!(lab.world().sent(client), b"still here");
         lab.forward(Protocol::Tcp, PUBLIC, 23).expect("the port is free again");
+    }
+
+    /// Its UDP flows share its socket, and end with it.
+    fn a_removed_udp_forward_ends_its_flows(kind) {
+        let mut lab = Lab::new(kind);
+        let id = lab.forward(Protocol::Udp, PUBLIC, 22).expect("a forward");
+        let socket = lab.world().bound(PUBLIC);
+        for port in [51_000, 51_001] {
+            let client = SocketAddrV4::new(*CLIENT.ip(), port);
+            lab.world().deliver_from(socket, client, b"question");
+        }
+        lab.exchange(&[build::udp(6000, (*SERVER.ip(), 7), b"another flow")]);
+        assert_eq!(lab.nat.flow_count(), 3);
+        lab.world().take_sent_datagrams();
+        assert!(lab.nat.remove_forward(id, &mut *lab.host));
+        assert_eq!(lab.nat.flow_count(), 1);
+        assert_eq!(lab.world().state(socket), State::Closed);
+        lab.input(&build::udp(22, (*CLIENT.ip(), CLIENT.port()), b"answer"));
+        let sent = one(lab.world().take_sent_datagrams());
+        assert_ne!(sent.token, socket, "a datagram of its own");
+    }
+
+    /// A crowd of clients is taken in turns, with output due at once in between, so that others
+    /// are served as well.
+    fn a_crowd_is_taken_in_turns(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.flows = 128);
+        lab.forward(Protocol::Udp, PUBLIC, 22).expect("a forward");
+        let socket = lab.world().bound(PUBLIC);
+        for port in 0..100 {
+            let client = SocketAddrV4::new(*CLIENT.ip(), 51_000 + port);
+            lab.world().deliver_from(socket, client, b"question");
+        }
+        lab.deliver_event().expect("an event");
+        assert_eq!(lab.take().len(), 64);
+        let due = lab.nat.poll_at().expect("the rest is due");
+        assert_eq!((due.at, due.why), (lab.now(), slirp_nat::Due::Output));
+        lab.settle();
+        assert_eq!(lab.take().len(), 36);
+    }
+
+    /// Clients that the guest sees under one address and port get ports near their own, as far as
+    /// 64 of those go.
+    fn more_twins_than_ports_are_dropped(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.flows = 128);
+        lab.forward(Protocol::Udp, LOCAL, 22).expect("a forward");
+        let socket = lab.world().bound(LOCAL);
+        for host in 1..=65 {
+            let client = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, host), 5000);
+            lab.world().deliver_from(socket, client, b"question");
+        }
+        lab.settle();
+        let mut ports: Vec<_> =
+            lab.take().iter().map(|packet| packet.udp().expect("UDP").src.port()).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, (5000..5064).collect::<Vec<_>>());
+        assert_eq!(lab.dropped(DropReason::FlowTableFull), 1);
     }
 }

@@ -6,6 +6,14 @@ use crate::prelude::*;
 
 const FAR: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 
+/// An ICMP error of the guest about `packet`, which it was sent: not what was asked for at its
+/// port (3), or out of time (11).
+fn about(packet: &[u8], kind: u8) -> Vec<u8> {
+    let code = if kind == 3 { 3 } else { 1 };
+    let message = build::icmp_message(kind, code, [0; 4], &packet[..28]);
+    build::IpBuilder::new(GATEWAY, build::ICMP).frame(&message)
+}
+
 fn far() -> SocketAddr {
     SocketAddr::from((FAR, 0))
 }
@@ -128,6 +136,54 @@ on_both_hosts! {
         let packet = one(lab.exchange(&[build::ping(FAR, 1, 1, b"x")]));
         assert_eq!(packet.icmp().map(|icmp| icmp.kind), Some(3));
         assert_eq!(lab.nat.flow_count(), 0);
+    }
+
+    /// A host without ping at all is not asked.
+    fn a_host_without_ping_is_not_asked(kind) {
+        let mut lab = Lab::new(kind);
+        lab.world().capabilities.ping = false;
+        let packet = one(lab.exchange(&[build::ping(FAR, 1, 1, b"x")]));
+        assert_eq!(packet.icmp().map(|icmp| icmp.kind), Some(3));
+        assert_eq!((lab.nat.flow_count(), lab.world().open_sockets()), (0, 0));
+        assert_eq!(lab.dropped(DropReason::HostError), 1);
+    }
+
+    /// RFC 9293 3.9.2.2: a guest that says by ICMP that nobody listens refuses, as by a reset.
+    fn an_unreachable_port_of_the_guest_refuses_a_client(kind) {
+        let mut lab = Lab::new(kind);
+        let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 2222));
+        lab.forward(slirp_nat::Protocol::Tcp, at, 22).expect("a forward");
+        let client = lab.world().dial(at, SERVER);
+        lab.settle();
+        let syn = one(lab.take());
+        lab.exchange(&[about(&syn.bytes[14..], 3)]);
+        assert_eq!(lab.world().state(client), State::Reset);
+        assert_eq!(lab.nat.flow_count(), 0);
+    }
+
+    /// RFC 5927: once connected, anybody could make up such an error. It changes nothing, nor does
+    /// one about what was never sent, or about a datagram, whose sender cannot be told.
+    fn other_errors_of_the_guest_change_nothing(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().sends(stream, b"hello");
+        lab.settle();
+        let segment = one(lab.take());
+        let mut stranger = segment.bytes[14..].to_vec();
+        stranger[22..24].copy_from_slice(&4001_u16.to_be_bytes());
+        lab.exchange(&[build::udp(6000, (FAR, 7), b"x")]);
+        let socket = one(lab.world().take_sent_datagrams()).token;
+        lab.world().deliver_from(socket, SocketAddr::from((FAR, 7)), b"y");
+        lab.settle();
+        let datagram = one(lab.take());
+        for quoted in [&segment.bytes[14..], &stranger, &datagram.bytes[14..]] {
+            lab.exchange(&[about(quoted, 3)]);
+        }
+        lab.exchange(&[about(&segment.bytes[14..], 11)]);
+        assert_eq!(lab.dropped(DropReason::IcmpType), 4);
+        assert_eq!((lab.nat.flow_count(), lab.world().state(stream)), (2, State::Open));
+        assert_eq!(guest.absorb(&[segment.tcp().expect("TCP").clone()]).0, b"hello");
     }
 
     /// ICMP other than echo requests makes nothing.

@@ -82,6 +82,40 @@ on_both_hosts! {
         assert_eq!(first.rest, [0, 1, 0, 0], "the first ones are kept");
     }
 
+    /// Room is no promise of a buffer. A reply and a datagram that get none wait until the link is
+    /// ready again.
+    fn what_gets_no_buffer_waits(kind) {
+        let mut lab = Lab::new(kind);
+        lab.link.refusals = 2;
+        lab.input(&build::ping(GATEWAY, 1, 7, b"x"));
+        lab.expect_nothing();
+        lab.link_ready(usize::MAX);
+        assert_eq!(lab.take_one_icmp().rest, [0, 1, 0, 7]);
+        lab.exchange(&[build::udp(6000, (*SERVER.ip(), 7), b"question")]);
+        let socket = one(lab.world().take_sent_datagrams()).token;
+        lab.link.refusals = 1;
+        lab.world().deliver_from(socket, SERVER, b"answer");
+        lab.settle();
+        lab.expect_nothing();
+        lab.link_ready(usize::MAX);
+        assert_eq!(lab.take_one_udp().data, b"answer");
+        assert_eq!(lab.nat.stats().dropped_total(), 0);
+    }
+
+    /// A segment without data that gets no buffer is lost and counted, as on any link, and comes
+    /// again as it would there.
+    fn a_segment_that_gets_no_buffer_is_sent_again(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = TcpGuest::new(4000, SERVER);
+        lab.link.refusals = 1;
+        lab.input(&guest.syn(Some(1460)).frame());
+        lab.settle();
+        lab.expect_nothing();
+        assert_eq!(lab.dropped(DropReason::ReplyQueueFull), 1);
+        lab.advance_to_output();
+        guest.finish_open(&mut lab);
+    }
+
     /// Room counted in bytes is kept, too.
     fn room_in_bytes_is_kept(kind) {
         let mut lab = Lab::new(kind);

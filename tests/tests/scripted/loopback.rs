@@ -67,7 +67,7 @@ on_both_hosts! {
 
     /// The address finally connected to is looked at, too: a host may have substituted it.
     fn a_connection_that_ends_up_at_the_host_itself_is_refused(kind) {
-        for address in ["127.0.0.1", "127.9.9.9", "198.51.100.7"] {
+        for address in ["127.0.0.1", "127.9.9.9", "198.51.100.7", "::1", "::", "fe80::1"] {
             let mut lab = Lab::new(kind);
             let real = SocketAddr::new(address.parse().expect("an address"), 80);
             lab.world().on_connect(SERVER, Connect::SucceedsAt(real));

@@ -68,6 +68,7 @@ on_both_hosts! {
         assert_ne!(first, second);
         reply(&mut lab, second, SERVER, b"c");
         assert_eq!(lab.take_one_udp().src, SERVER);
+        assert_eq!(send(&mut lab, SERVER, b"d"), second);
     }
 
     /// RFC 4787 REQ-8: any port of an address that was written to may answer, nobody else.
@@ -214,6 +215,39 @@ on_both_hosts! {
         assert_eq!(lab.take_one_udp().data, b"short");
     }
 
+    /// Nor is one sent that no IP packet could carry, whatever the host says it has received.
+    fn a_datagram_longer_than_any_is_dropped(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.datagram = 70_000);
+        let socket = send(&mut lab, PEER, b"a");
+        reply(&mut lab, socket, PEER, &pattern(65_508));
+        lab.expect_nothing();
+        assert_eq!(lab.dropped(DropReason::TooLong), 1);
+        reply(&mut lab, socket, PEER, &pattern(65_507));
+        let (_, payload) = reassemble(&lab.take());
+        assert_eq!(payload.len(), 65_515);
+    }
+
+    /// A datagram under way to a guest that has been forgotten for others goes nowhere, and those
+    /// behind it go on.
+    fn a_train_to_a_guest_that_is_forgotten_ends(kind) {
+        let mut lab = Lab::new(kind);
+        let socket = send(&mut lab, PEER, b"a");
+        lab.link.set_frames(1);
+        reply(&mut lab, socket, PEER, &pattern(4000));
+        assert_eq!(lab.take().len(), 1);
+        for host in 100..116 {
+            let address = Ipv4Addr::new(10, 0, 2, host);
+            lab.input(&build::arp(1, ([0x52, 0x54, 0, 0, 0, host], address), ([0; 6], address)));
+        }
+        lab.link_ready(usize::MAX);
+        let question = one(lab.take());
+        assert_eq!(question.arp().map(|arp| (arp.operation, arp.target)), Some((1, GUEST_IP)));
+        assert_eq!(lab.dropped(DropReason::NoNeighbour), 2, "fragments");
+        lab.input(&build::gratuitous_arp());
+        reply(&mut lab, socket, PEER, b"b");
+        assert_eq!(lab.take_one_udp().data, b"b");
+    }
+
     /// libslirp, passt: a refused datagram is a port unreachable that quotes it, from the
     /// address that refused.
     fn a_refused_datagram_is_a_port_unreachable(kind) {
@@ -296,6 +330,33 @@ on_both_hosts! {
         send(&mut lab, PEER, b"b");
     }
 
+    /// A datagram that the host cannot send at all: the guest is told why, and the flow goes on.
+    fn a_datagram_that_cannot_be_sent_is_told_of(kind) {
+        let mut lab = Lab::new(kind);
+        send(&mut lab, PEER, b"a");
+        lab.world().fail_send_datagram(HostError::NetUnreachable);
+        let packet = one(lab.exchange(&[build::udp(6000, target(PEER), b"lost")]));
+        let icmp = packet.icmp().expect("ICMP");
+        assert_eq!((icmp.kind, icmp.code), (3, 0));
+        assert_eq!(packet.ip().map(|ip| ip.src), Some(GATEWAY));
+        assert_quotes(&icmp.data, 6000, PEER);
+        assert_eq!(lab.dropped(DropReason::HostError), 1);
+        send(&mut lab, PEER, b"b");
+    }
+
+    /// Datagram flows push out no connection that is in use: where those fill the table, the
+    /// datagram is dropped, and counted.
+    fn a_table_full_of_connections_takes_no_flow(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.flows = 2);
+        let guests = [4000, 4001].map(|port| lab.connect(port, SERVER));
+        lab.exchange(&[build::udp(6000, target(PEER), b"lost")]);
+        assert_eq!(lab.dropped(DropReason::FlowTableFull), 1);
+        assert_eq!(lab.nat.flow_count(), 2);
+        let [first, _] = guests;
+        first.send_reset(&mut lab);
+        send(&mut lab, PEER, b"b");
+    }
+
     /// A host that has no socket left: the flow is not made, and the next may be.
     fn a_host_without_sockets_makes_no_flow(kind) {
         let mut lab = Lab::new(kind);
@@ -324,6 +385,19 @@ on_both_hosts! {
         assert_eq!(packet.ip().map(|ip| ip.src), Some(GATEWAY));
         assert_quotes(&icmp.data, 6000, PEER);
         assert_eq!(lab.dropped(DropReason::TtlExceeded), 1);
+    }
+
+    /// A reply loses a hop here as well, but what has come this far is not given up for that; nor
+    /// is what came without telling.
+    fn the_ttl_of_a_reply_never_runs_out(kind) {
+        let mut lab = Lab::new(kind);
+        let socket = send(&mut lab, PEER, b"a");
+        for (ttl, seen) in [(0, 64), (1, 1), (2, 1), (255, 254)] {
+            let meta = DatagramMeta { ttl, ..DatagramMeta::new(PEER.into()) };
+            lab.world().deliver(socket, b"b", meta);
+            lab.settle();
+            assert_eq!(one(lab.take()).ip().map(|ip| ip.ttl), Some(seen), "{ttl}");
+        }
     }
 
     /// ECN bits pass both ways (RFC 3168).
