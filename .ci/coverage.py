@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -90,12 +91,12 @@ def is_test(path):
     return path.name == "tests.rs" or "tests" in path.parts
 
 
-def without_tests(text):
-    """The lines of a source, numbered, without those of its module of tests."""
+def code(text):
+    """The lines of a source, numbered, that are neither of its module of tests nor mere brackets."""
     inside = False
     for number, line in enumerate(text.splitlines(), start=1):
         inside = inside or line == "mod tests {"
-        if not inside:
+        if not inside and re.search(r"\w", line):
             yield number, line
         inside = inside and line != "}"
 
@@ -109,7 +110,7 @@ def measure(lcov):
         path = pathlib.Path(name).relative_to(ROOT)
         if is_test(path):
             continue
-        for number, text in without_tests((ROOT / path).read_text()):
+        for number, text in code((ROOT / path).read_text()):
             if number in lines:
                 totals[crates[path.parts[0]]][1] += 1
                 totals[crates[path.parts[0]]][0] += lines[number] > 0
@@ -145,7 +146,7 @@ def check(totals, explained, stale):
 
 
 assert counts("SF:a\nDA:1,0\nDA:1,2\nDA:2,0\nend_of_record\n") == {"a": {1: 2, 2: 0}}
-assert [n for n, _ in without_tests("a\n#[cfg(test)]\nmod tests {\n    b\n}\nc")] == [1, 2, 6]
+assert [n for n, _ in code("a {\n}\n#[cfg(test)]\nmod tests {\n    b\n}\nc")] == [1, 3, 7]
 assert explain({"a": [(1, "x"), (9, "x")]}, {"a": [{"why": "z", "lines": ["x", "y"]}]}) == (
     [("a:1", "x", "z"), ("a:9", "x", None)], [("a", "y")]
 )

@@ -43,7 +43,8 @@ mod tests {
     #[test]
     fn every_mixture_combines_as_rfc_3168_5_3_says() {
         let table = [
-            (&[NOT_ECT][..], Some(NOT_ECT)),
+            (&[][..], Some(NOT_ECT)),
+            (&[NOT_ECT], Some(NOT_ECT)),
             (&[ECT_1], Some(ECT_1)),
             (&[ECT_0], Some(ECT_0)),
             (&[CE], Some(CE)),

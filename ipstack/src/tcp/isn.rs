@@ -34,11 +34,14 @@ mod tests {
 
     #[test]
     fn numbers_differ_by_tuple_and_key_and_grow_with_the_clock() {
-        let [a, b] = ["10.0.2.15:1000", "192.0.2.1:80"].map(|s| s.parse::<SocketAddr>().unwrap());
-        let isn = |now, key, x, y| initial_sequence_number(Instant::from_micros(now), key, x, y);
-        let first = isn(0, [1, 2], a, b);
-        assert_eq!(isn(4000, [1, 2], a, b), first.plus(1000));
-        assert_ne!(isn(0, [1, 2], b, a), first);
-        assert_ne!(isn(0, [1, 3], a, b), first);
+        for ends in [["10.0.2.15:1000", "192.0.2.1:80"], ["[fd00::15]:1000", "[2001:db8::1]:80"]] {
+            let [a, b] = ends.map(|end| end.parse::<SocketAddr>().unwrap());
+            let isn =
+                |now, key, x, y| initial_sequence_number(Instant::from_micros(now), key, x, y);
+            let first = isn(0, [1, 2], a, b);
+            assert_eq!(isn(4000, [1, 2], a, b), first.plus(1000));
+            assert_ne!(isn(0, [1, 2], b, a), first);
+            assert_ne!(isn(0, [1, 3], a, b), first);
+        }
     }
 }

@@ -56,6 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_number_is_printed_as_one() {
+        assert_eq!(std::format!("{:?}", SeqNumber(u32::MAX)), "4294967295");
+    }
+
+    #[test]
     fn comparison_survives_the_wrap() {
         let before = SeqNumber(u32::MAX - 1);
         let after = before.plus(4);

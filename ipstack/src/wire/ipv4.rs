@@ -339,6 +339,20 @@ mod tests {
         assert_eq!(parsed.payload(), b"abcd");
     }
 
+    /// A router decrements the TTL and may leave the old checksum in what it quotes.
+    #[test]
+    fn a_quoted_header_is_read_however_little_is_quoted_behind_it() {
+        let mut bytes = packet(&HEADER, b"");
+        bytes[8] ^= 1;
+        let quoted = Ipv4Packet::parse_quoted(&bytes).unwrap();
+        assert_eq!((quoted.source(), quoted.payload()), (HEADER.source, &[][..]));
+        for (first, error) in [(0x65, WireError::BadVersion), (0x44, WireError::BadLength)] {
+            bytes[0] = first;
+            assert_eq!(Ipv4Packet::parse_quoted(&bytes).err(), Some(error));
+        }
+        assert_eq!(Ipv4Packet::parse_quoted(&bytes[..19]).err(), Some(WireError::Truncated));
+    }
+
     #[test]
     fn malformed_headers_are_refused_each_for_its_reason() {
         let good = packet(&HEADER, b"abcd");

@@ -105,3 +105,21 @@ impl core::fmt::Display for WireError {
 }
 
 impl core::error::Error for WireError {}
+
+#[cfg(test)]
+mod tests {
+    use super::WireError::{BadChecksum, BadLength, BadValue, BadVersion, Truncated};
+
+    #[test]
+    fn an_error_names_what_is_wrong() {
+        for (error, named) in [
+            (Truncated, "truncated"),
+            (BadLength, "length"),
+            (BadVersion, "version"),
+            (BadChecksum, "checksum"),
+            (BadValue, "value"),
+        ] {
+            assert!(std::format!("{error}").contains(named), "{error:?}: {error}");
+        }
+    }
+}

@@ -157,6 +157,7 @@ on_both_hosts! {
         let mut lab = lab_with(kind, &[FIRST]);
         ask(&mut lab, 6000, 1);
         lab.nat.set_resolvers(&[SECOND]);
+        assert_eq!(lab.nat.config().resolvers, [SECOND]);
         assert_eq!(one(ask(&mut lab, 6001, 2)).meta.remote, SECOND);
     }
 

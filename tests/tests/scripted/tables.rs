@@ -3,7 +3,8 @@
 use core::mem::size_of;
 
 use ipstack::frag::FragmentSlot;
-use slirp_nat::{Flow, ForwardSlot, Lease, Permit, Recovery};
+use slirp_nat::{ConfigError, Flow, ForwardSlot, Lease, Nat, Permit, Recovery, Storage};
+use slirpkit_tests::lab::{SECRET, Setup};
 
 use crate::prelude::*;
 
@@ -276,4 +277,17 @@ fn a_flow_takes_at_most_256_bytes() {
     );
     assert!(per_flow <= 256, "{per_flow} bytes a flow");
     assert!(per_flow >= 40, "a flow holds two IPv6 addresses and ports: {per_flow} bytes");
+}
+
+#[test]
+fn without_memory_for_a_flow_there_is_no_nat() {
+    let refused = |change: fn(&mut Storage<'_>)| {
+        let setup = Setup::default();
+        let mut storage = setup.storage();
+        change(&mut storage);
+        Nat::new(setup.config, SECRET, storage).err()
+    };
+    assert_eq!(refused(|storage| storage.flows = vec![].into()), Some(ConfigError::Storage));
+    assert_eq!(refused(|storage| storage.buckets = vec![].into()), Some(ConfigError::Storage));
+    assert_eq!(refused(|storage| storage.pool = vec![].into()), None);
 }

@@ -29,7 +29,7 @@ fn malformed_fragments_are_dropped_alone() {
         let dropped = queue.insert(Instant::ZERO, &fragment);
         assert_eq!(dropped, Insert::Dropped(FragmentDrop::Malformed));
     }
-    assert_eq!(queue.counters().malformed, 6);
+    assert_eq!(queue.counters().dropped(FragmentDrop::Malformed), 6);
     assert_completes(&mut queue, &[good, part(&datagram, 64..200)], &datagram);
 }
 
@@ -39,7 +39,7 @@ fn a_fragment_that_ends_past_65535_bytes_is_refused_without_a_slot() {
     let payload = pattern(1480);
     let fragment = Fragment { offset: 65_528, more: false, ..part(&payload, 0..1480) };
     let (held, counters) = insert_alone(&fragment, 65_535);
-    assert_eq!((held, counters.too_long), (false, 1));
+    assert_eq!((held, counters.dropped(FragmentDrop::TooLong)), (false, 1));
 
     let at_limit = Fragment { payload: &payload[..7], ..fragment };
     assert!(insert_alone(&at_limit, 65_535).0);
@@ -111,7 +111,8 @@ fn without_slots_or_memory_every_fragment_is_a_counted_drop() {
             let dropped = queue.insert(Instant::ZERO, &fragment);
             assert_eq!(dropped, Insert::Dropped(FragmentDrop::Memory));
         }
-        assert_eq!((queue.counters().memory, queue.len(), queue.poll_at()), (2, 0, None));
+        assert_eq!(queue.counters().dropped(FragmentDrop::Memory), 2);
+        assert_eq!((queue.len(), queue.poll_at()), (0, None));
     }
     let mut memory = vec![0; 4096];
     let mut queue = FragmentQueue::new(&mut [][..], &mut memory[..]);
@@ -129,4 +130,19 @@ fn more_memory_than_a_datagram_needs_is_left_alone() {
         assert_eq!(queue.insert(Instant::ZERO, &first), Insert::Held);
     }
     assert!(memory.bytes[2 * 65_535..].iter().all(|byte| *byte == 0xee));
+}
+
+#[test]
+fn a_reason_names_what_is_wrong() {
+    for (reason, named) in [
+        (FragmentDrop::Malformed, "malformed"),
+        (FragmentDrop::TooLong, "65535"),
+        (FragmentDrop::Memory, "memory"),
+        (FragmentDrop::Overlap, "overlap"),
+        (FragmentDrop::Length, "length"),
+        (FragmentDrop::Ecn, "congestion"),
+        (FragmentDrop::Discarded, "dropped"),
+    ] {
+        assert!(std::format!("{reason}").contains(named), "{reason:?}: {reason}");
+    }
 }

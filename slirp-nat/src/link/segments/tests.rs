@@ -190,6 +190,13 @@ fn frames_that_are_not_what_the_metadata_says_yield_nothing() {
         frame[24..26].copy_from_slice(&check.to_be_bytes());
         assert_eq!(segments(&frame, meta).count(), 0, "{what}");
     }
+    let (frame, meta) = super_segment(V6, &HEADER, &[7; 30], 10);
+    assert_eq!(segments(&frame, meta).count(), 3);
+    for (index, what) in [(12, "type"), (14, "version"), (18, "length"), (20, "next header")] {
+        let mut frame = frame.clone();
+        frame[index] ^= 0x21;
+        assert_eq!(segments(&frame, meta).count(), 0, "{what}, IPv6");
+    }
 }
 
 proptest! {
