@@ -120,18 +120,16 @@ impl Connection {
             board.begin();
             self.flags.retransmit = self.data_outstanding() > 0;
         }
-        self.count_pipe(Some(board));
+        self.count_pipe(board);
         proven
     }
 
     /// How much of what was sent is not on its way any more.
-    pub(super) fn count_pipe(&mut self, board: Option<&Scoreboard>) {
-        self.out_of_pipe = match board {
-            Some(board) if self.congestion.is_recovering() => {
-                board.out_of_pipe(self.snd_una, self.snd_nxt, u32::from(self.mss))
-            }
-            Some(board) => board.held_before(self.snd_nxt),
-            None => 0,
+    pub(super) fn count_pipe(&mut self, board: &Scoreboard) {
+        self.out_of_pipe = if self.congestion.is_recovering() {
+            board.out_of_pipe(self.snd_una, self.snd_nxt, u32::from(self.mss))
+        } else {
+            board.held_before(self.snd_nxt)
         };
     }
 

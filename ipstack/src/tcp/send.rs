@@ -184,12 +184,11 @@ impl Connection {
 
     /// After a timeout: what the guest holds is not sent again.
     fn pass_what_is_held(&mut self, board: Option<&Scoreboard>) {
-        let Some(end) = board.and_then(|board| board.end_of(self.snd_nxt)) else { return };
-        if self.resends() {
-            let text = self.snd_una.plus(self.data_outstanding());
-            self.snd_nxt = if end.is_after(text) { text } else { end };
-            self.count_pipe(board);
-        }
+        let Some(board) = board.filter(|_| self.resends()) else { return };
+        let Some(end) = board.end_of(self.snd_nxt) else { return };
+        let text = self.snd_una.plus(self.data_outstanding());
+        self.snd_nxt = if end.is_after(text) { text } else { end };
+        self.count_pipe(board);
     }
 
     /// How many bytes from `number` on the guest may miss, before the next that it holds.
@@ -375,7 +374,7 @@ impl Connection {
         self.flags.timing &= board.is_some() && !timed;
         if let Some(board) = board {
             board.note_resent(end, self.snd_max);
-            self.count_pipe(Some(board));
+            self.count_pipe(board);
         }
     }
 

@@ -106,7 +106,7 @@ impl Connection {
 
     /// Does what is due at `now`. Early and repeated calls are harmless.
     pub fn on_timer(&mut self, now: Instant, board: Option<&mut Scoreboard>) -> TimerOutcome {
-        if self.timer == Timer::Off || now < self.deadline {
+        if now < self.deadline {
             return TimerOutcome::Early;
         }
         match self.timer {

@@ -4,7 +4,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::icmp_error::quote_datagram;
 use super::key::wide;
-use super::{Body, DatagramFlow, DatagramRole, Endpoint, FlowKey, FlowKind};
+use super::{Body, DatagramRole, Endpoint, FlowKey, FlowKind};
 use crate::config::UdpFiltering;
 use crate::host::{DatagramMeta, FlowId, Host, Ready};
 use crate::link::Link;
@@ -19,7 +19,7 @@ const VISIT_BUDGET: usize = 16;
 
 impl Core<'_> {
     pub(crate) fn on_datagram_event(&mut self, id: FlowId, ready: Ready) {
-        let Some(flow) = self.datagram(id) else { return };
+        let Some(flow) = self.table.datagram(id) else { return };
         flow.readable |= ready.readable;
         flow.failing |= ready.error;
         self.table.make_ready(id);
@@ -70,9 +70,9 @@ impl Core<'_> {
         id: FlowId,
         budget: &mut usize,
     ) -> Visit {
-        if self.datagram(id).is_some_and(|flow| flow.failing) {
+        if self.table.datagram(id).is_some_and(|flow| flow.failing) {
             let more = self.drain_errors(io, id);
-            if let Some(flow) = self.datagram(id) {
+            if let Some(flow) = self.table.datagram(id) {
                 flow.failing = more;
             }
         }
@@ -105,13 +105,6 @@ impl Core<'_> {
         if errors < VISIT_BUDGET { Visit::More } else { Visit::Done }
     }
 
-    fn datagram(&mut self, id: FlowId) -> Option<&mut DatagramFlow> {
-        match self.table.get_mut(id).map(|flow| &mut flow.body) {
-            Some(Body::Datagram(datagram)) => Some(datagram),
-            _ => None,
-        }
-    }
-
     /// Sends the datagram in the train's buffer to the guest, if it may pass.
     fn deliver<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
@@ -142,10 +135,7 @@ impl Core<'_> {
         length: usize,
         remote: SocketAddr,
     ) -> Option<Endpoint> {
-        let role = match self.table.get(id).map(|flow| &flow.body) {
-            Some(Body::Datagram(flow)) => flow.role,
-            _ => return None,
-        };
+        let role = self.table.datagram(id)?.role;
         if role == DatagramRole::Dns {
             let reply = self.egress.train.buffer().get(..length).unwrap_or_default();
             let known = self.config.resolvers.contains(&remote);

@@ -6,7 +6,7 @@ use managed::ManagedSlice;
 
 use super::lists::{Class, Index, List, Pair, Select, at};
 use super::wheel::{Place, Wheel};
-use super::{Body, DatagramRole, Flow, FlowKey};
+use super::{Body, DatagramFlow, DatagramRole, Flow, FlowKey, TcpFlow};
 use crate::host::{FlowId, Token};
 
 /// Where an entry hangs: its hash chain, the list of its class, the timer wheel, a queue.
@@ -106,6 +106,18 @@ impl<'a> FlowTable<'a> {
         self.flows
             .get(id.slot as usize)
             .filter(|flow| flow.generation == id.generation && !matches!(flow.body, Body::Free))
+    }
+
+    /// The TCP flow named `id`, unless it is over.
+    pub(crate) fn tcp(&mut self, id: FlowId) -> Option<&mut TcpFlow> {
+        let Body::Tcp(tcp) = &mut self.get_mut(id)?.body else { return None };
+        Some(tcp)
+    }
+
+    /// The UDP or ping flow named `id`, unless it is over.
+    pub(crate) fn datagram(&mut self, id: FlowId) -> Option<&mut DatagramFlow> {
+        let Body::Datagram(datagram) = &mut self.get_mut(id)?.body else { return None };
+        Some(datagram)
     }
 
     /// The flow with this key.

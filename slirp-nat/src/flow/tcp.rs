@@ -46,10 +46,7 @@ impl Core<'_> {
     }
 
     pub(crate) fn tcp(&mut self, id: FlowId) -> Option<&mut TcpFlow> {
-        match self.table.get_mut(id).map(|flow| &mut flow.body) {
-            Some(Body::Tcp(tcp)) => Some(tcp),
-            _ => None,
-        }
+        self.table.tcp(id)
     }
 
     /// Takes a segment that belongs to no flow: a SYN makes one, anything else is reset

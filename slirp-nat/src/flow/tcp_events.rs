@@ -2,11 +2,11 @@
 
 use ipstack::tcp::TimerOutcome;
 
+use super::CLOCK_JUMP;
 use super::icmp_error::quote_tcp;
 use super::tcp::HostFailed;
 use super::tcp_end::HostEnd;
 use super::verdict::{Verdict, verdict};
-use super::{Body, CLOCK_JUMP};
 use crate::fmt::debug;
 use crate::host::{FlowId, Host, HostError, Ready};
 use crate::link::Link;
@@ -25,9 +25,7 @@ impl Core<'_> {
         debug!("host failed: {}", error);
         self.stats.drop(DropReason::HostError);
         self.forget_recovery(id);
-        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
-            return HostFailed;
-        };
+        let Some(tcp) = self.table.tcp(id) else { return HostFailed };
         self.pool.release(&mut tcp.parked);
         tcp.shutdown_owed = false;
         // Nobody will ever read it, so it may as well be acknowledged until the reset goes out.

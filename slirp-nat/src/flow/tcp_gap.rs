@@ -4,8 +4,8 @@
 use ipstack::pool::BLOCK_DATA_LEN;
 use ipstack::tcp::{Beyond, SackBlocks, Scoreboard, Stored};
 
+use super::TcpFlow;
 use super::recovery::RecoveryIndex;
-use super::{Body, TcpFlow};
 use crate::host::{FlowId, Host};
 use crate::link::Link;
 use crate::nat::{Core, Io};
@@ -30,9 +30,7 @@ impl Core<'_> {
         id: FlowId,
         beyond: &Beyond<'_>,
     ) {
-        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
-            return;
-        };
+        let Some(tcp) = self.table.tcp(id) else { return };
         self.share.count(io.now, &mut tcp.upload_epoch);
         let share = self.share.of(self.pool.blocks());
         let Some(index) = self.recovery_of(id) else {
@@ -94,9 +92,7 @@ impl Core<'_> {
     /// What is missing may have come: what was stored behind it is in order, and parked like all
     /// else that the host has not got. Returns how many bytes that were.
     pub(super) fn take_stored(&mut self, id: FlowId) -> u32 {
-        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
-            return 0;
-        };
+        let Some(tcp) = self.table.tcp(id) else { return 0 };
         let TcpFlow { connection, parked, recovery, .. } = tcp;
         let (index, pool) = (*recovery, &mut self.pool);
         let taken = self.recoveries.change(index, id, |runs| {
@@ -127,9 +123,7 @@ impl Core<'_> {
         &mut self,
         id: FlowId,
     ) -> Option<(&mut TcpFlow, Option<&mut Scoreboard>)> {
-        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
-            return None;
-        };
+        let tcp = self.table.tcp(id)?;
         let board = self.recoveries.board(tcp.recovery, id);
         Some((tcp, board))
     }
@@ -148,9 +142,7 @@ impl Core<'_> {
 
     /// The flow is in want of nothing any more.
     pub(super) fn forget_recovery(&mut self, id: FlowId) {
-        let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) else {
-            return;
-        };
+        let Some(tcp) = self.table.tcp(id) else { return };
         let index = core::mem::take(&mut tcp.recovery);
         self.recoveries.give_back(&mut self.pool, index, id);
     }
@@ -160,7 +152,7 @@ impl Core<'_> {
     pub(super) fn park(&mut self, id: FlowId, text: &[&[u8]], taken: usize) -> usize {
         let total = super::tcp::total_len(text);
         let mut done = taken;
-        while let Some(Body::Tcp(tcp)) = self.table.get_mut(id).map(|flow| &mut flow.body) {
+        while let Some(tcp) = self.table.tcp(id) {
             done = done.saturating_add(self.pool.park(&mut tcp.parked, text, done));
             if done >= total {
                 break;

@@ -82,8 +82,8 @@ on_both_hosts! {
         assert_eq!(first.rest, [0, 1, 0, 0], "the first ones are kept");
     }
 
-    /// Room is no promise of a buffer. A reply and a datagram that get none wait until the link is
-    /// ready again.
+    /// Room is no promise of a buffer. A reply, a datagram and text of a stream that get none wait
+    /// until the link is ready again.
     fn what_gets_no_buffer_waits(kind) {
         let mut lab = Lab::new(kind);
         lab.link.refusals = 2;
@@ -99,6 +99,14 @@ on_both_hosts! {
         lab.expect_nothing();
         lab.link_ready(usize::MAX);
         assert_eq!(lab.take_one_udp().data, b"answer");
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.link.refusals = 1;
+        lab.world().sends(stream, b"hello");
+        lab.settle();
+        lab.expect_nothing();
+        lab.link_ready(usize::MAX);
+        assert_eq!(guest.absorb(&lab.take_tcp()).0, b"hello");
         assert_eq!(lab.nat.stats().dropped_total(), 0);
     }
 

@@ -29,6 +29,36 @@ on_both_hosts! {
         assert_eq!(segments.iter().map(|s| s.data.len()).collect::<Vec<_>>(), [1460; 3]);
     }
 
+    /// An event while the host still connects says nothing yet.
+    fn an_event_before_the_connect_has_ended_changes_nothing(kind) {
+        let mut lab = Lab::new(kind);
+        lab.world().on_connect(SERVER, Connect::Pending);
+        let mut guest = TcpGuest::new(4000, SERVER);
+        lab.input(&guest.syn(Some(1460)).frame());
+        let stream = lab.world().stream_to(SERVER);
+        for writable in [false, true] {
+            let ready = slirp_nat::host::Ready { readable: true, writable, error: false };
+            lab.world().spurious(stream, ready);
+            lab.settle();
+            lab.expect_nothing();
+        }
+        lab.world().complete(stream, Ok(()));
+        lab.settle();
+        guest.finish_open(&mut lab);
+    }
+
+    /// RFC 1122 4.2.3.10: what is sent to no single host is not answered, not even by a reset.
+    fn a_syn_to_no_single_host_is_not_answered(kind) {
+        let mut lab = Lab::new(kind);
+        for address in ["224.0.0.1", "240.0.0.1", "255.255.255.255", "10.0.2.255", "10.0.2.77"] {
+            let remote = SocketAddrV4::new(address.parse().expect("an address"), 80);
+            lab.exchange(&[TcpGuest::new(4000, remote).syn(Some(1460)).frame()]);
+            lab.expect_nothing();
+        }
+        assert_eq!((lab.world().connects(), lab.nat.flow_count()), (0, 0));
+        assert_eq!(lab.dropped(DropReason::IpDestination), 5);
+    }
+
     /// libslirp: the guest's offer of 536 was forgotten while the connect was under way.
     fn the_mss_of_the_guest_survives_an_asynchronous_connect(kind) {
         let mut lab = Lab::new(kind);

@@ -196,7 +196,7 @@ fn a_wait_that_is_no_wait_for_the_guest_is_not_put_off() {
 }
 
 #[test]
-fn an_early_call_does_nothing() {
+fn an_early_call_and_one_after_the_end_do_nothing() {
     let mut lab = Lab::ethernet();
     lab.host_writes(10);
     lab.output();
@@ -204,4 +204,8 @@ fn an_early_call_does_nothing() {
     lab.wait(199);
     assert_eq!(lab.connection.on_timer(lab.now, None), TimerOutcome::Early);
     assert_eq!(lab.connection, before);
+    lab.guest("R 1");
+    lab.expect_state(State::Closed);
+    lab.wait(10_000);
+    assert_eq!(lab.connection.on_timer(lab.now, None), TimerOutcome::Early);
 }

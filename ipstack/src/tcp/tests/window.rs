@@ -45,6 +45,22 @@ fn a_closed_window_is_probed_with_an_octet_that_may_be_accepted() {
     lab.exchange("A 1 ack 3 win 8000", &["PA 3+98 ack 1 win 8000"]);
 }
 
+/// A host may have said that there is text where there is none.
+#[test]
+fn a_probe_without_an_octet_to_send_is_not_sent() {
+    let mut lab = Lab::ethernet();
+    lab.exchange("A 1 ack 1 win 0", &[]);
+    lab.connection.host_readable();
+    lab.expect(&[]);
+    lab.timeout(TimerOutcome::Probe);
+    lab.expect(&[]);
+    assert!(!lab.connection.awaits_guest(), "there is nothing to probe for");
+    lab.host_writes(100);
+    lab.expect(&[]);
+    lab.timeout(TimerOutcome::Probe);
+    lab.expect(&["A 1+1 ack 1 win 8000"]);
+}
+
 /// RFC 9293 3.8.6.1, MUST-37.
 #[test]
 fn probes_go_on_while_they_are_answered() {
