@@ -316,6 +316,29 @@ fn a_first_fragment_has_every_header_up_to_the_whole_of_the_upper_layers() {
 }
 
 #[test]
+fn a_fault_says_what_is_wrong_and_where() {
+    for (reason, named) in [
+        (ExtensionError::Truncated, "beyond the packet"),
+        (ExtensionError::HopByHopMisplaced, "not first"),
+        (ExtensionError::SecondFragment, "second fragment"),
+        (ExtensionError::TooManyHeaders, "headers"),
+        (ExtensionError::TooManyOptions, "options"),
+        (ExtensionError::TooMuchPadding, "padding"),
+        (ExtensionError::OptionTruncated, "beyond its header"),
+        (ExtensionError::UnknownOption(0xc2), "unknown"),
+        (ExtensionError::JumboPayload, "jumbogram"),
+        (ExtensionError::RoutingType0, "type 0"),
+        (ExtensionError::SegmentsLeft, "segments left"),
+        (ExtensionError::FragmentLength, "length of a fragment"),
+        (ExtensionError::FragmentTooLong, "65535"),
+        (ExtensionError::FirstFragmentIncomplete, "first fragment"),
+    ] {
+        let text = std::format!("{}", ExtensionFault { reason, pointer: 42 });
+        assert!(text.contains(named) && text.ends_with(" at byte 42"), "{reason:?}: {text}");
+    }
+}
+
+#[test]
 fn what_was_put_together_is_walked_over_from_the_first_fragments_next_header() {
     let payload = [&options(UDP, &[])[..], b"payload"].concat();
     let found = Ipv6Payload::of_reassembled(DESTINATION_OPTIONS, &payload);
