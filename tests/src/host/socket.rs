@@ -97,6 +97,8 @@ pub(super) struct Stream {
     pub(super) room: Option<usize>,
     /// What the next sends take at most, whatever the room.
     pub(super) short_writes: VecDeque<usize>,
+    /// How many writes more succeed, and how the one behind them fails.
+    pub(super) failing_write: Option<(usize, HostError)>,
     pub(super) write_armed: bool,
     /// Room that comes just before the NAT asks to be told of it.
     pub(super) room_when_armed: Option<usize>,
@@ -118,6 +120,7 @@ impl Stream {
             sent: Vec::new(),
             room: None,
             short_writes: VecDeque::new(),
+            failing_write: None,
             write_armed: false,
             room_when_armed: None,
             write_shut: false,

@@ -119,6 +119,11 @@ impl World {
         self.stream(token).short_writes.extend(limits);
     }
 
+    /// The connection fails when it is written to for the time after `writes` more.
+    pub fn fails_behind_writes(&mut self, token: Token, writes: usize, error: HostError) {
+        self.stream(token).failing_write = Some((writes, error));
+    }
+
     /// Tells the NAT that a socket is writable if it is waiting for that.
     pub fn drain(&mut self, token: Token) {
         if core::mem::take(&mut self.stream(token).write_armed) {

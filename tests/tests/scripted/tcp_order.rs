@@ -247,6 +247,23 @@ on_both_hosts! {
         assert_eq!(lab.counters().tcp_bytes_evicted, 0);
     }
 
+    /// The host fails between what fills a gap and what was stored behind it: the guest is reset,
+    /// and nothing stays behind.
+    fn a_host_that_fails_behind_a_gap_resets_the_guest(kind) {
+        let mut lab = Lab::new(kind);
+        let guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.input(&piece(&guest, 100, 100).frame());
+        assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt);
+        lab.world().fails_behind_writes(stream, 1, HostError::Reset);
+        lab.input(&piece(&guest, 0, 100).frame());
+        lab.settle();
+        assert!(lab.take_tcp().last().is_some_and(Tcp::is_reset));
+        assert_eq!(lab.world().sent(stream), pattern(100));
+        assert_eq!((lab.nat.flow_count(), lab.world().state(stream)), (0, State::Reset));
+        assert_eq!(lab.dropped(DropReason::HostError), 1);
+    }
+
     /// Random order, repetition, short writes and a pool that is too small: what was acknowledged
     /// arrives, and what arrives is right.
     fn acknowledged_bytes_survive_any_pressure_on_the_pool(kind) {

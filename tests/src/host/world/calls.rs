@@ -99,6 +99,11 @@ impl PushHost for World {
 
     fn send(&mut self, token: Token, data: &[&[u8]]) -> Result<usize, HostError> {
         let stream = self.stream(token);
+        match &mut stream.failing_write {
+            Some((0, error)) => stream.end = Some(Err(*error)),
+            Some((writes, _)) => *writes -= 1,
+            None => {}
+        }
         match stream.error() {
             Some(error) => Err(error),
             None => Ok(stream.send(data)),
