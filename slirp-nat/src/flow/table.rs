@@ -295,11 +295,10 @@ impl<'a> FlowTable<'a> {
             let slot = index.checked_sub(1)?;
             let flow = self.flows.get(slot as usize)?;
             let id = FlowId { slot, generation: flow.generation };
-            match flow.deadline() {
-                Some(deadline) if deadline <= now => return Some(id),
-                Some(_) => self.reschedule(id),
-                None => {}
+            if flow.deadline().is_some_and(|deadline| deadline <= now) {
+                return Some(id);
             }
+            self.reschedule(id);
         }
     }
 
