@@ -338,7 +338,7 @@ fn what_is_sent_again_is_acknowledged_whatever_is_promised() {
         lab.connection.promise(0);
         lab.exchange("A 1+100 ack 1 win 8000", &["A 1 ack 1 win 62"]);
         lab.guest(&format!("{again} ack 1 win 8000"));
-        let end = lab.connection.next_expected().since(lab.irs);
+        let end = lab.connection.next_expected().expect("no end").since(lab.irs);
         lab.expect(&[&format!("A 1 ack {end} win 62")]);
     }
 }
