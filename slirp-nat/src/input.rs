@@ -166,6 +166,7 @@ impl Core<'_> {
             kind: FlowKind::Tcp,
         };
         let segment = SegmentIn::new(&segment);
+        self.stats.counters.tcp_segments_in += 1;
         if segment.flags.contains(TcpFlags::SYN) {
             // What comes before it may end the connection in whose place it asks for another.
             self.on_tcp_batch(io, &core::mem::take(&mut collected.segments));

@@ -36,4 +36,4 @@ pub use link::{Frame, Link};
 pub use nat::{Deadline, Due, Nat};
 pub use ring_host::{PushHost, Received, RingHost, RingSlot};
 pub use service::dhcp::Lease;
-pub use stats::{Counters, DropReason, Stats};
+pub use stats::{Counters, DropReason, SegmentFate, Stats};

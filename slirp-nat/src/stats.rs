@@ -1,5 +1,7 @@
 //! What happened: plain counters, and a name for every frame or datagram that was dropped.
 
+use ipstack::tcp::Fate;
+
 use crate::fmt::trace;
 
 macro_rules! counters {
@@ -58,7 +60,7 @@ counters! {
         frames_out,
         /// Bytes in them.
         bytes_out,
-        /// TCP segments from the guest that belonged to a flow.
+        /// TCP segments from the guest whose header is as it should be: each has one [`SegmentFate`].
         tcp_segments_in,
         /// TCP segments for the guest that carried data, super-segments counted once.
         tcp_segments_out,
@@ -215,17 +217,71 @@ reasons! {
     }
 }
 
+reasons! {
+    /// What became of a TCP segment from the guest. Each has exactly one of these.
+    pub enum SegmentFate {
+        /// It began a connection.
+        Opened => "opened",
+        /// A SYN that began none: forbidden, out of reach, or without room in the flow table.
+        Refused => "refused",
+        /// Without a flow: reset, or dropped if it is a reset itself.
+        NoFlow => "no flow",
+        /// A senseless combination of flags, or none of SYN, ACK and RST: dropped.
+        Flags => "flags",
+        /// Processed.
+        Taken => "taken",
+        /// Processed, but some of its text was received before.
+        Overlapped => "overlapped",
+        /// Before its turn: asked for what is missing, and stored if there is room.
+        Ahead => "ahead",
+        /// All of its text was received before: acknowledged again.
+        Duplicate => "duplicate",
+        /// Out of the window: acknowledged again, as a keep-alive is.
+        Unacceptable => "unacceptable",
+        /// Answered by a challenge ACK (RFC 5961).
+        Challenged => "challenged",
+        /// To be challenged too soon after another: dropped.
+        ChallengeWithheld => "challenge withheld",
+        /// A reset out of the window: dropped.
+        StrayReset => "stray reset",
+        /// An ACK of something never sent, in a handshake: reset.
+        BadHandshake => "bad handshake",
+    }
+}
+
+impl From<Fate> for SegmentFate {
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Taken => Self::Taken,
+            Fate::Overlapped => Self::Overlapped,
+            Fate::Gap => Self::Ahead,
+            Fate::Duplicate => Self::Duplicate,
+            Fate::Unacceptable => Self::Unacceptable,
+            Fate::Challenged => Self::Challenged,
+            Fate::ChallengeWithheld => Self::ChallengeWithheld,
+            Fate::Flags => Self::Flags,
+            Fate::StrayReset => Self::StrayReset,
+            Fate::BadHandshake => Self::BadHandshake,
+        }
+    }
+}
+
 /// All counters.
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// What happened.
     pub counters: Counters,
     drops: [u64; DropReason::ALL.len()],
+    segments: [u64; SegmentFate::ALL.len()],
 }
 
 impl Stats {
     pub(crate) const fn new() -> Self {
-        Self { counters: Counters::ZERO, drops: [0; DropReason::ALL.len()] }
+        Self {
+            counters: Counters::ZERO,
+            drops: [0; DropReason::ALL.len()],
+            segments: [0; SegmentFate::ALL.len()],
+        }
     }
 
     /// How often something was dropped for `reason`.
@@ -243,6 +299,25 @@ impl Stats {
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.drops.iter().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// How many TCP segments from the guest came to this end.
+    #[must_use]
+    pub fn segments(&self, fate: SegmentFate) -> u64 {
+        self.segments.get(fate as usize).copied().unwrap_or(0)
+    }
+
+    /// Every fate that a TCP segment from the guest had, with how many had it. The sum is
+    /// [`Counters::tcp_segments_in`].
+    pub fn segment_fates(&self) -> impl Iterator<Item = (SegmentFate, u64)> + '_ {
+        SegmentFate::ALL.iter().map(|&fate| (fate, self.segments(fate))).filter(|(_, n)| *n > 0)
+    }
+
+    pub(crate) fn count_segment(&mut self, fate: SegmentFate) {
+        trace!("segment: {}", fate.name());
+        if let Some(count) = self.segments.get_mut(fate as usize) {
+            *count = count.saturating_add(1);
+        }
     }
 
     pub(crate) fn drop(&mut self, reason: DropReason) {

@@ -178,12 +178,21 @@ impl Lab {
     pub fn input_batch<F: AsRef<[u8]>>(&mut self, frames: &[F]) {
         let frames: Vec<Frame<'_>> = frames.iter().map(|f| Frame::new(f.as_ref())).collect();
         self.nat.receive(self.now, &frames, &mut *self.host, &mut self.link);
+        self.check_fates();
+    }
+
+    /// Each TCP segment of the guest has come to exactly one end.
+    fn check_fates(&self) {
+        let stats = self.nat.stats();
+        let sum: u64 = stats.segment_fates().map(|(_, count)| count).sum();
+        assert_eq!(sum, stats.counters.tcp_segments_in, "{stats:?}");
     }
 
     /// One frame with work left undone.
     pub fn input_offloaded(&mut self, bytes: &[u8], offload: Offload) {
         let frame = Frame { bytes, offload };
         self.nat.receive(self.now, &[frame], &mut *self.host, &mut self.link);
+        self.check_fates();
     }
 
     /// Frames, one a batch, and whatever follows.

@@ -34,6 +34,9 @@ pub(crate) fn table(stats: &Stats, device: Option<&DeviceCounters>, calls: &Call
         }
     };
     stats.counters.iter().for_each(|(name, count)| row(name, count));
+    stats
+        .segment_fates()
+        .for_each(|(fate, count)| row(&format!("segments: {}", fate.name()), count));
     stats.drops().for_each(|(reason, count)| row(&format!("dropped: {}", reason.name()), count));
     let device = device.into_iter().flat_map(DeviceCounters::iter);
     device.for_each(|(name, count)| row(&format!("card: {name}"), count));

@@ -61,6 +61,8 @@ pub enum Fate {
     Gap,
     /// Answered by a challenge ACK (RFC 5961).
     Challenged,
+    /// To be challenged so soon after another that it is dropped (RFC 5961 7).
+    ChallengeWithheld,
     /// A senseless combination of flags, or no ACK: dropped.
     Flags,
     /// A reset out of the window: dropped.
@@ -307,19 +309,22 @@ impl Connection {
     }
 
     pub(super) fn challenge<'a>(&mut self, now: Instant) -> Arrival<'a> {
-        self.owe_challenge(now);
-        Arrival::new(Event::None, Fate::Challenged)
+        let fate =
+            if self.owe_challenge(now) { Fate::Challenged } else { Fate::ChallengeWithheld };
+        Arrival::new(Event::None, fate)
     }
 
+    /// Owes a challenge ACK, unless it is too soon for one.
     #[expect(clippy::cast_possible_truncation, reason = "a clock modulo 2^32")]
-    fn owe_challenge(&mut self, now: Instant) {
+    fn owe_challenge(&mut self, now: Instant) -> bool {
         let millis = (now.micros() / 1000) as u32;
-        if self.challenge_at == 0
-            || millis.wrapping_sub(self.challenge_at) >= CHALLENGE_INTERVAL_MILLIS
-        {
+        let due = self.challenge_at == 0
+            || millis.wrapping_sub(self.challenge_at) >= CHALLENGE_INTERVAL_MILLIS;
+        if due {
             self.challenge_at = millis.max(1);
             self.flags.ack_owed = true;
         }
+        due
     }
 
     fn establish(&mut self, now: Instant, acknowledgment: SeqNumber) {

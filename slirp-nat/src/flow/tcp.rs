@@ -17,7 +17,7 @@ use crate::host::{FlowId, Host, HostError};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::{NoRoute, translate_out};
-use crate::stats::DropReason;
+use crate::stats::{DropReason, SegmentFate};
 
 /// Segments handled as one batch: as many as the frames of a batch.
 pub(crate) const BATCH: usize = 64;
@@ -60,11 +60,15 @@ impl Core<'_> {
         let [syn, ack, rst] =
             [TcpFlags::SYN, TcpFlags::ACK, TcpFlags::RST].map(|flag| segment.flags.contains(flag));
         if syn && !ack && !rst && !segment.flags.contains(TcpFlags::FIN) {
-            return self.open_tcp(io, key, segment);
+            let opened = self.open_tcp(io, key, segment);
+            let fate = if opened { SegmentFate::Opened } else { SegmentFate::Refused };
+            return self.stats.count_segment(fate);
         }
         if !syn && !ack && !rst {
+            self.stats.count_segment(SegmentFate::Flags);
             return self.stats.drop(DropReason::TcpFlags);
         }
+        self.stats.count_segment(SegmentFate::NoFlow);
         self.stats.drop(DropReason::TcpNoFlow);
         self.send_reset(io, key, segment);
     }
@@ -81,29 +85,35 @@ impl Core<'_> {
     }
 
     /// The guest asks for a connection: the host connects first, and the SYN is answered then.
+    /// Returns whether there is a flow for it now.
     fn open_tcp<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
         key: &FlowKey,
         syn: &SegmentIn<'_>,
-    ) {
+    ) -> bool {
         let remote = match self.tcp_destination(io.host, key) {
             Ok(remote) => remote,
-            Err(NoRoute::Silent) => return self.stats.drop(DropReason::IpDestination),
+            Err(NoRoute::Silent) => {
+                self.stats.drop(DropReason::IpDestination);
+                return false;
+            }
             Err(NoRoute::Error(error)) => {
                 self.stats.drop(DropReason::Denied);
-                return self.refuse_syn(io, key, syn, error);
+                self.refuse_syn(io, key, syn, error);
+                return false;
             }
         };
         if !self.make_room(io) {
             self.stats.drop(DropReason::FlowTableFull);
-            return self.send_reset(io, key, syn);
+            self.send_reset(io, key, syn);
+            return false;
         }
         let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
         let iss = initial_sequence_number(io.now, self.secret, local, peer);
         let connection = Connection::accept(io.now, syn, iss, &self.limits());
         let mss = connection.mss();
-        let Some(id) = self.insert_tcp(*key, connection) else { return };
+        let Some(id) = self.insert_tcp(*key, connection) else { return false };
         match io.host.connect(id, remote, mss) {
             Ok(token) => {
                 self.stats.counters.tcp_opened += 1;
@@ -111,11 +121,13 @@ impl Core<'_> {
                     flow.token = Some(token);
                 }
                 self.table.reschedule(id);
+                true
             }
             Err(error) => {
                 self.stats.drop(DropReason::HostError);
                 self.end_tcp(io, id, HostEnd::Reset);
                 self.refuse_syn(io, key, syn, error);
+                false
             }
         }
     }
@@ -204,12 +216,14 @@ impl Core<'_> {
             self.recovery_of(*id);
         }
         let Some((tcp, board)) = self.tcp_and_board(*id) else {
+            self.stats.count_segment(SegmentFate::NoFlow);
             self.stats.drop(DropReason::TcpNoFlow);
             return 0;
         };
         let arrival = tcp.connection.on_segment(io.now, segment, board);
-        self.stats.counters.tcp_segments_in += 1;
-        self.count_fate(arrival.fate);
+        if arrival.event != Event::Replaced {
+            self.count_fate(arrival.fate);
+        }
         self.stats.counters.tcp_fast_retransmits += u64::from(arrival.fast_retransmit);
         if !arrival.data.is_empty() {
             // As many segments as the batch has fit.
@@ -242,6 +256,7 @@ impl Core<'_> {
     }
 
     fn count_fate(&mut self, fate: Fate) {
+        self.stats.count_segment(fate.into());
         match fate {
             Fate::Taken => {}
             Fate::Overlapped => self.stats.counters.tcp_segments_overlapped += 1,
@@ -253,6 +268,7 @@ impl Core<'_> {
                 self.stats.counters.tcp_challenge_acks += 1;
                 self.stats.drop(DropReason::TcpWindow);
             }
+            Fate::ChallengeWithheld => self.stats.drop(DropReason::TcpWindow),
             Fate::Flags | Fate::BadHandshake => self.stats.drop(DropReason::TcpFlags),
         }
     }

@@ -25,6 +25,7 @@ mod short_writes;
 mod tables;
 mod tcp_ack;
 mod tcp_close;
+mod tcp_fates;
 mod tcp_loss;
 mod tcp_open;
 mod tcp_order;

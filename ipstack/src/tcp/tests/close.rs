@@ -144,7 +144,7 @@ fn a_newer_syn_ends_time_wait_and_an_older_one_does_not() {
         assert_eq!(lab.guest(older), (Event::None, Fate::Challenged), "{older}");
         lab.expect(&["A 2 ack 2 win 7999"]);
     }
-    assert_eq!(lab.guest("SA 3 ack 2 win 8000"), (Event::None, Fate::Challenged));
+    assert_eq!(lab.guest("SA 3 ack 2 win 8000"), (Event::None, Fate::ChallengeWithheld));
     assert_eq!(lab.guest("S 3 win 8000"), (Event::Replaced, Fate::Taken));
     lab.expect_state(State::Closed);
 }

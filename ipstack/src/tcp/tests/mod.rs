@@ -19,6 +19,7 @@ mod random;
 mod reset;
 mod runs;
 mod sack;
+mod timer_table;
 mod timers;
 mod window;
 mod wrap;

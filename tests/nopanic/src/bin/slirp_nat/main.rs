@@ -15,8 +15,8 @@ use slirp_nat::host::{DatagramMeta, FlowId, ForwardId, Ready, Token};
 use slirp_nat::link::Offload;
 use slirp_nat::{
     Config, Deadline, DropReason, Flow, Forward, ForwardSlot, Frame, Host, HostEvent, Lease, Link,
-    Nat, Permit, Protocol, PushHost, Recovery, RingHost, RingSlot, Secret, Storage, UdpFiltering,
-    UdpMapping,
+    Nat, Permit, Protocol, PushHost, Recovery, RingHost, RingSlot, Secret, SegmentFate, Storage,
+    UdpFiltering, UdpMapping,
 };
 use slirpkit_nopanic::{any, any_bytes, hidden, keep, one_of};
 
@@ -150,7 +150,11 @@ fn observe(nat: &Nat<'_>) {
     for (reason, count) in stats.drops() {
         keep((reason.name(), count));
     }
+    for (fate, count) in stats.segment_fates() {
+        keep((fate.name(), count));
+    }
     keep((stats.dropped(DropReason::Dhcp), stats.dropped_total()));
+    keep(stats.segments(SegmentFate::Taken));
 }
 
 fn plain_values() {
