@@ -26,6 +26,9 @@ pub const MIN_MTU: u16 = 68;
 /// Largest MTU: a frame of 65,535 bytes less the Ethernet header, as libslirp has it.
 pub const MAX_MTU: u16 = 65_521;
 
+/// The largest window offered by default, 8 MiB: twice what Linux lets a send buffer grow to.
+const DEFAULT_MAX_WINDOW: u32 = 65_535 << 7;
+
 /// How a guest's UDP port is mapped to a port of the host (RFC 4787 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum UdpMapping {
@@ -52,6 +55,10 @@ pub enum UdpFiltering {
 pub struct Config {
     /// Largest IP packet on the guest's link, in bytes: [`MIN_MTU`] to [`MAX_MTU`].
     pub mtu: u16,
+    /// The largest window offered to the guest on a TCP connection, in bytes, up to 1 GiB. Name no
+    /// more than the host's largest send buffer: a window is told in units of 2 to the power of its
+    /// scale, 128 bytes for 8 MiB, and this is what the scale follows from (RFC 7323 2.3).
+    pub max_window: u32,
     /// The guest's network.
     pub network: Ipv4Addr,
     /// Length of its prefix, 1 to 30.
@@ -91,6 +98,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mtu: 1500,
+            max_window: DEFAULT_MAX_WINDOW,
             network: Ipv4Addr::new(10, 0, 2, 0),
             prefix_len: 24,
             gateway: Ipv4Addr::new(10, 0, 2, 2),

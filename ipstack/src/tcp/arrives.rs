@@ -309,8 +309,7 @@ impl Connection {
     }
 
     pub(super) fn challenge<'a>(&mut self, now: Instant) -> Arrival<'a> {
-        let fate =
-            if self.owe_challenge(now) { Fate::Challenged } else { Fate::ChallengeWithheld };
+        let fate = if self.owe_challenge(now) { Fate::Challenged } else { Fate::ChallengeWithheld };
         Arrival::new(Event::None, fate)
     }
 

@@ -188,7 +188,7 @@ impl Core<'_> {
         let id = key.and_then(|key| {
             let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
             let iss = initial_sequence_number(io.now, self.secret, local, peer);
-            self.insert_tcp(key, Connection::open(io.now, iss, &self.limits()))
+            self.insert_tcp(key, Connection::open(io.now, iss, &self.limits(io.link)))
         });
         let Some(id) = id else {
             self.stats.drop(DropReason::FlowTableFull);

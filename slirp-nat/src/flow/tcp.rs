@@ -9,7 +9,7 @@ use ipstack::wire::dns;
 use ipstack::wire::tcp::TcpFlags;
 
 use super::tcp_end::HostEnd;
-use super::tcp_window::INITIAL_WINDOW;
+use super::tcp_window::{INITIAL_WINDOW, window_scale};
 use super::verdict::{Verdict, verdict};
 use super::{Body, Class, FlowKey, TcpFlow};
 use crate::flow::icmp_error::quote_tcp;
@@ -25,9 +25,6 @@ pub(crate) const BATCH: usize = 64;
 /// Bytes of IPv4 and TCP header without options.
 pub(super) const IP_AND_TCP: u16 = 40;
 
-/// Window scale offered: windows up to 8 MiB in units of 128 bytes.
-const WINDOW_SCALE: u8 = 7;
-
 /// A segment of a batch, and its flow.
 #[derive(Debug)]
 pub(crate) struct Pending<'f> {
@@ -36,10 +33,10 @@ pub(crate) struct Pending<'f> {
 }
 
 impl Core<'_> {
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits<L: Link + ?Sized>(&self, link: &L) -> Limits {
         Limits {
-            mss: self.config.mtu.saturating_sub(IP_AND_TCP),
-            window_scale: WINDOW_SCALE,
+            mss: self.link_mss(),
+            window_scale: window_scale(self.largest_window(link)),
             receive_window: INITIAL_WINDOW,
             sack: self.stores_beyond_gaps(),
         }
@@ -111,7 +108,7 @@ impl Core<'_> {
         }
         let (local, peer) = (key.remote.socket_addr(), key.guest.socket_addr());
         let iss = initial_sequence_number(io.now, self.secret, local, peer);
-        let connection = Connection::accept(io.now, syn, iss, &self.limits());
+        let connection = Connection::accept(io.now, syn, iss, &self.limits(io.link));
         let mss = connection.mss();
         let Some(id) = self.insert_tcp(*key, connection) else { return false };
         match io.host.connect(id, remote, mss) {

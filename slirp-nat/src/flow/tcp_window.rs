@@ -1,6 +1,10 @@
 //! The window that a TCP flow offers to the guest.
 
+use ipstack::wire::tcp_options::MAX_WINDOW_SCALE;
+
 use super::Body;
+use super::share::UploadShare;
+use super::tcp::IP_AND_TCP;
 use crate::host::{FlowId, Host, Token};
 use crate::link::Link;
 use crate::nat::{Core, Io};
@@ -9,6 +13,24 @@ use crate::nat::{Core, Io};
 pub(super) const INITIAL_WINDOW: u32 = 65_535;
 
 impl Core<'_> {
+    /// The largest segment that the guest's link carries.
+    pub(super) fn link_mss(&self) -> u16 {
+        self.config.mtu.saturating_sub(IP_AND_TCP)
+    }
+
+    /// The largest window that any flow can ever offer.
+    pub(super) fn largest_window<L: Link + ?Sized>(&self, link: &L) -> u32 {
+        UploadShare::default()
+            .window(link.guest_queue_frames(), self.link_mss())
+            .min(self.config.max_window)
+    }
+
+    /// The largest window that one of the flows that send may offer now.
+    fn window_share<L: Link + ?Sized>(&self, link: &L) -> u32 {
+        let share = self.share.window(link.guest_queue_frames(), self.link_mss());
+        share.min(self.config.max_window)
+    }
+
     /// Offers the guest what the host takes for certain, and no more than the link can queue.
     pub(crate) fn promise_window<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
@@ -29,9 +51,9 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         id: FlowId,
     ) -> Option<Token> {
-        let segment = u32::from(self.limits().mss);
+        let segment = u32::from(self.link_mss());
         let reserve = self.share.of(self.pool_room());
-        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
+        let share = self.window_share(io.link);
         let flow = self.table.get_mut(id)?;
         let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return None };
         let room = io.host.send_room(token).saturating_sub(tcp.parked.len());
@@ -47,12 +69,18 @@ impl Core<'_> {
         io: &mut Io<'_, H, L>,
         id: FlowId,
     ) {
-        let share = self.share.window(io.link.guest_queue_frames(), self.limits().mss);
+        let share = self.window_share(io.link);
         let Some(flow) = self.table.get_mut(id) else { return };
         let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else { return };
         let room = u32::try_from(io.host.send_room(token)).unwrap_or(u32::MAX);
         tcp.connection.promise(room.min(share).min(INITIAL_WINDOW));
     }
+}
+
+/// The scale in which a window of so many bytes can be told, and no larger one (RFC 7323 2.3).
+pub(super) fn window_scale(most: u32) -> u8 {
+    let said = |shift: &u8| most.checked_shr(u32::from(*shift)).unwrap_or(0) <= u16::MAX.into();
+    (0..MAX_WINDOW_SCALE).find(said).unwrap_or(MAX_WINDOW_SCALE)
 }
 
 /// What to promise if the host has `room`: a segment at least, as long as the pool has `reserve`

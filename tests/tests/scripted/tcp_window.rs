@@ -101,6 +101,37 @@ on_both_hosts! {
         }
     }
 
+    /// RFC 7323 2.3: the scale goes up to 14, and is no coarser than the largest window asks for:
+    /// what the configuration and the guest's queue allow.
+    fn the_scale_is_what_the_largest_window_asks_for(kind) {
+        for (max_window, queue, scale) in [
+            (65_535, usize::MAX, 0),
+            (65_536, usize::MAX, 1),
+            (65_535 << 7, usize::MAX, 7),
+            (65_535 << 7, 100, 2),
+            (65_535 << 7, 8, 0),
+            (1 << 30, usize::MAX, 14),
+            (u32::MAX, usize::MAX, 14),
+        ] {
+            let mut lab = Lab::with(kind, |setup| setup.config.max_window = max_window);
+            lab.link.guest_queue_frames = queue;
+            let mut guest = TcpGuest::new(4000, SERVER);
+            let syn = guest.syn(Some(1460)).window_scale(7);
+            let syn_ack = guest.open_by(&mut lab, &syn);
+            assert_eq!(syn_ack.window_scale(), Some(scale), "{max_window} {queue}");
+        }
+    }
+
+    fn no_window_is_larger_than_configured(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.config.max_window = 100_000);
+        let mut guest = TcpGuest::new(4000, SERVER);
+        let syn = guest.syn(Some(1460)).window_scale(7);
+        guest.open_by(&mut lab, &syn);
+        guest.send(&mut lab, &pattern(40_000));
+        let windows = lab.take_tcp().iter().map(|ack| u32::from(ack.window) << 1).max();
+        assert_eq!(windows, Some(100_000));
+    }
+
     /// A scaled window cannot say every byte, and RFC 7323 2.4 would have its edge move back by some.
     /// Small segments to a server that has stopped reading close it in good order nevertheless.
     fn the_edge_of_a_scaled_window_stays_where_it_is(kind) {

@@ -161,7 +161,8 @@ fn the_table_of_timers_holds() {
     for row in rows {
         let cells: Vec<&str> = row.trim_end_matches('|').split('|').map(str::trim).collect();
         let what = cells[0];
-        let answer = (what == "a closed window, probes being answered").then_some("A 1 ack 1 win 0");
+        let answer =
+            (what == "a closed window, probes being answered").then_some("A 1 ack 1 win 0");
         let measured = if what == "a window too small to be worth using" {
             small_window()
         } else {
