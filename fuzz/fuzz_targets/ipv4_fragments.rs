@@ -1,4 +1,4 @@
-//! The fragment queue, against datagrams of known content.
+//! The fragment queue, against a model of it.
 #![no_main]
 
 use slirpkit_fuzz::Target;

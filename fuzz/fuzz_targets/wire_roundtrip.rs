@@ -1,4 +1,4 @@
-//! Packets of every layer, written and read.
+//! Packets of every layer, written and read, by us and by etherparse.
 #![no_main]
 
 use slirpkit_fuzz::Target;
