@@ -2,6 +2,7 @@
 
 use core::net::Ipv4Addr;
 use std::collections::HashMap;
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -64,17 +65,23 @@ impl Setup {
         format!("{}, peek by {}", self.user.name, self.peek)
     }
 
-    /// `slirpkit SUBCOMMAND` with the host's loopback in reach, ended after a while.
-    fn slirpkit(&self, subcommand: &str, arguments: &[&str]) -> Command {
-        let options = [subcommand, "--host-loopback", "--stats", "--peek", self.peek];
-        let command = self.user.slirpkit(&[&options[..], arguments].concat());
-        prefixed(&["timeout", "-k", "5", "120"].map(AsRef::as_ref), &command)
+    /// Whether this is the first of all that a test runs on.
+    pub(crate) fn is_first(&self) -> bool {
+        self.peek == "offset" && Uid::effective().as_raw() == self.user.uid
     }
 
-    /// What a bash script leaves in namespaces that `slirpkit run` makes with `options`.
+    /// `slirpkit SUBCOMMAND` with the host's loopback in reach.
+    fn slirpkit(&self, subcommand: &str, arguments: &[&str]) -> Command {
+        let options = [subcommand, "--host-loopback", "--stats", "--peek", self.peek];
+        self.user.slirpkit(&[&options[..], arguments].concat())
+    }
+
+    /// What a bash script, ended after a while, leaves in namespaces that `slirpkit run` makes with
+    /// `options`.
     pub(crate) fn outcome(&self, options: &[&str], script: &str) -> Output {
         let command = ["--", "bash", "-c", script];
-        self.slirpkit("run", &[options, &command[..]].concat()).output().unwrap()
+        let command = self.slirpkit("run", &[options, &command[..]].concat());
+        prefixed(&["timeout", "-k", "5", "120"].map(AsRef::as_ref), &command).output().unwrap()
     }
 
     /// The output of a bash script that succeeds.
@@ -160,6 +167,26 @@ impl Guest {
             Command::new("sh").args(["-c", script]),
         );
         within(&self.path, &command).output().unwrap()
+    }
+
+    /// The directory in /proc of the program: of the parent of the command that it runs.
+    fn program(&self) -> PathBuf {
+        let status =
+            fs::read_to_string(self.path.ancestors().nth(2).unwrap().join("status")).unwrap();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+        Path::new("/proc").join(parent.trim())
+    }
+
+    /// How much memory the program has in use.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = fs::read_to_string(self.program().join("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// How many descriptors the program has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(self.program().join("fd")).unwrap().count()
     }
 
     /// Ends it and returns what the program printed: its counters.

@@ -20,6 +20,7 @@ mod lossy;
 mod mtu;
 mod namespace;
 mod netstat;
+mod noise;
 #[expect(
     dead_code,
     unreachable_pub,
@@ -37,6 +38,7 @@ mod relay;
 mod reset;
 mod server;
 mod short_reads;
+mod storm;
 mod trace;
 #[expect(dead_code, reason = "the other tests of the program use more of it")]
 #[path = "../cli/user.rs"]
