@@ -83,7 +83,7 @@ counters! {
         tcp_timeouts,
         /// Fast retransmissions.
         tcp_fast_retransmits,
-        /// Zero-window probes sent.
+        /// Zero-window, tail loss and keep-alive probes sent.
         tcp_probes,
         /// Challenge ACKs sent (RFC 5961).
         tcp_challenge_acks,

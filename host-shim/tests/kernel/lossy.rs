@@ -123,7 +123,8 @@ fn without_loss_nothing_is_sent_twice() {
     for mtu in [1500, 65_520] {
         let Totals { program, guest, wire } = Case { mebibytes: 8, mtu, lost: 0, sack: true }.run();
         assert!(wire.iter().all(|way| way.lost == 0), "{wire:?}");
-        assert_eq!(guest.get("TcpRetransSegs"), 0);
+        // A busy machine may take its time for the first of all.
+        assert_eq!(guest.get("TcpRetransSegs"), guest.get("TcpExtTCPSynRetrans"), "{guest:?}");
         let again = ["tcp_fast_retransmits", "tcp_bytes_stored", "tcp_duplicate_acks_out"];
         for name in [&again[..], &["dropped: tcp gap", "dropped: tcp duplicate"]].concat() {
             assert_eq!(program.get(name), 0, "{name}: {}", program.0);
@@ -138,13 +139,13 @@ fn check_selective(case: Case) {
     assert!(again <= allowance(up), "{again} segments again: {up:?}, {guest:?}");
     let recoveries = guest.get("TcpExtTCPSackRecovery");
     let timeouts = guest.get("TcpExtTCPTimeouts");
-    assert!(recoveries > 0 && timeouts <= recoveries / 4 + 2, "{guest:?}");
+    assert!(recoveries > 0 && timeouts <= recoveries / 6 + 3, "{guest:?}");
 
     let again = program.get("tcp_bytes_retransmitted") / u64::from(case.mtu);
     assert!(again <= allowance(down), "{again} segments again: {down:?}, {}", program.0);
     let recoveries = program.get("tcp_fast_retransmits");
     let timeouts = program.get("tcp_timeouts");
-    assert!(recoveries > 0 && timeouts <= recoveries / 5 + 2, "{}", program.0);
+    assert!(recoveries > 0 && timeouts <= recoveries / 6 + 3, "{}", program.0);
     assert_eq!(program.get("tcp_bytes_evicted"), 0, "{}", program.0);
 }
 
@@ -182,7 +183,7 @@ fn losses_are_repaired_without_sack_and_in_large_segments() {
 #[ignore = "takes half an hour: `.ci/run relay`"]
 fn table() {
     let mebibytes = number("SLIRPKIT_WIRE_MIB", 100);
-    for mtu in [1500, 65_520] {
+    for mtu in [65_520, 1500] {
         for sack in [true, false] {
             for lost in [0, 10, 50] {
                 Case { mebibytes, mtu, lost, sack }.run();

@@ -24,6 +24,7 @@ impl Connection {
         let progress = ack.is_after(self.snd_una);
         let duplicate = !progress && self.is_duplicate(segment, window);
         if progress {
+            self.judge_tail_probe(segment);
             arrival.acked = self.advance(ack, board.as_deref());
         }
         if let Some(board) = board {
@@ -37,6 +38,19 @@ impl Connection {
             self.on_fin_acked(now, &mut arrival);
         }
         arrival
+    }
+
+    /// The first ACK after a tail loss probe. If the guest does not say that it had that segment
+    /// before (RFC 2883), the probe has repaired a loss (RFC 8985 7.4), and there may be more.
+    fn judge_tail_probe(&mut self, segment: &SegmentIn<'_>) {
+        if !core::mem::take(&mut self.flags.tail_probed) {
+            return;
+        }
+        let ack = segment.acknowledgment;
+        if segment.sack.iter().all(|(_, end)| end.is_after(ack)) {
+            let flight = self.snd_max.since(self.snd_una);
+            self.congestion.repair(self.snd_max, flight, u32::from(self.mss));
+        }
     }
 
     /// Moves `snd_una`; returns how many bytes of the host's stream that covers.

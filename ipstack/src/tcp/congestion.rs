@@ -50,6 +50,11 @@ impl Congestion {
         self.cwnd
     }
 
+    /// Whether anything was lost yet.
+    pub(super) const fn has_seen_loss(&self) -> bool {
+        self.cwnd != UNLIMITED
+    }
+
     /// Whether a loss is being repaired.
     pub(super) const fn is_recovering(&self) -> bool {
         self.recovering

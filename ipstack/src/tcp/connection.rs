@@ -164,6 +164,8 @@ pub(super) struct Flags {
     /// The next transmission is a zero-window probe.
     pub(super) probe: bool,
     pub(super) keep_alive: bool,
+    /// The first unacknowledged segment was sent again before its time.
+    pub(super) tail_probed: bool,
     pub(super) timing: bool,
 }
 

@@ -15,6 +15,9 @@ const MIN_RTO_MICROS: u32 = 200_000;
 /// The ceiling, also of the backed-off timeout (RFC 6298 2.5).
 const MAX_RTO_MICROS: u32 = 60_000_000;
 
+/// The least before a tail loss probe: what holds up a busy guest for a while is no loss.
+const MIN_PROBE_MICROS: u32 = 10_000;
+
 /// Smoothed round-trip time and its variation, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RttEstimator {
@@ -44,6 +47,13 @@ impl RttEstimator {
         if self.srtt == 0 {
             self.rttvar = AFTER_LOST_SYN_MICROS;
         }
+    }
+
+    /// How long the ACK of several segments may take before one of them is sent again
+    /// (RFC 8985 7.2).
+    pub(super) fn probe_timeout(&self) -> Duration {
+        let twice = self.srtt.saturating_mul(2).max(MIN_PROBE_MICROS);
+        Duration::from_micros(twice.into()).min(self.timeout(0))
     }
 
     /// The timeout doubled `backoffs` times.

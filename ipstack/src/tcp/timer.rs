@@ -44,6 +44,8 @@ pub(super) enum Timer {
     Connect,
     /// SYN, data or FIN is to be acknowledged.
     Retransmit,
+    /// The same, and the first of it is to be sent again before its time.
+    TailProbe,
     /// The guest's window is closed, or too small.
     Persist,
     /// Nothing is under way: keep-alive, or the limit of FIN-WAIT-2.
@@ -82,7 +84,7 @@ impl Connection {
     /// Moves the deadline, since the link had no room and nothing could be sent: time without room
     /// counts towards no timeout.
     pub fn postpone(&mut self, now: Instant) {
-        if matches!(self.timer, Timer::Retransmit | Timer::Persist) {
+        if matches!(self.timer, Timer::Retransmit | Timer::TailProbe | Timer::Persist) {
             self.deadline = now.after(self.interval());
         }
     }
@@ -101,7 +103,7 @@ impl Connection {
     /// Whether what the timer waits for is an answer of the guest to something sent.
     #[must_use]
     pub const fn awaits_guest(&self) -> bool {
-        matches!(self.timer, Timer::Retransmit | Timer::Persist)
+        matches!(self.timer, Timer::Retransmit | Timer::TailProbe | Timer::Persist)
     }
 
     /// Does what is due at `now`. Early and repeated calls are harmless.
@@ -113,6 +115,7 @@ impl Connection {
             Timer::Off => TimerOutcome::Early,
             Timer::Connect => TimerOutcome::GiveUp,
             Timer::Retransmit => self.on_retransmission_timeout(now, board),
+            Timer::TailProbe => self.on_tail_probe_timeout(now),
             Timer::Persist => self.on_persist_timeout(now),
             Timer::Idle => self.on_idle(now),
             Timer::TimeWait => {
@@ -156,6 +159,27 @@ impl Connection {
         TimerOutcome::Retransmit
     }
 
+    /// Whether the first segment out may be sent again long before the timeout, as a tail loss probe
+    /// (RFC 8985 7): the one ACK of a flight may be lost, or the end of it, of which nothing else
+    /// tells. The RFC sends the last segment, for what its SACK block tells; the first one is as good
+    /// to a guest with SACK, and repairs something for one without.
+    ///
+    /// Only where something was lost before, since on other links it would hit guests that are slow;
+    /// and of several segments only, since a guest may delay the ACK of one.
+    fn may_probe_tail(&self) -> bool {
+        let quiet = self.retries == 0 && self.backoffs == 0 && !self.flags.tail_probed;
+        let lossy = self.congestion.has_seen_loss() && !self.congestion.is_recovering();
+        quiet && lossy && self.data_outstanding() > u32::from(self.mss)
+    }
+
+    /// RFC 8985 7.3; the timeout itself follows if that does not help.
+    fn on_tail_probe_timeout(&mut self, now: Instant) -> TimerOutcome {
+        self.flags.tail_probed = true;
+        self.flags.retransmit = true;
+        self.set_timer(Timer::Retransmit, now.after(self.rtt.timeout(0)));
+        TimerOutcome::Probe
+    }
+
     /// RFC 9293 3.8.6.1: probes go on for as long as the guest answers them.
     fn on_persist_timeout(&mut self, now: Instant) -> TimerOutcome {
         if self.retries >= DATA_RETRIES {
@@ -178,7 +202,11 @@ impl Connection {
             Timer::Persist => self.retries = self.retries.min(ANSWERED_PROBE_RETRIES),
             // The wait begins anew.
             Timer::Idle => self.timer = Timer::Off,
-            Timer::Off | Timer::Connect | Timer::Retransmit | Timer::TimeWait => {}
+            Timer::Off
+            | Timer::Connect
+            | Timer::Retransmit
+            | Timer::TailProbe
+            | Timer::TimeWait => {}
         }
     }
 
@@ -201,7 +229,9 @@ impl Connection {
         let outstanding = self.snd_max != self.snd_una;
         // A SYN goes out before any window is known.
         let closed = self.snd_wnd == 0 && !self.is_half_open();
-        let (timer, delay) = if outstanding && !closed {
+        let (timer, delay) = if outstanding && !closed && self.may_probe_tail() {
+            (Timer::TailProbe, self.rtt.probe_timeout())
+        } else if outstanding && !closed {
             (Timer::Retransmit, self.rtt.timeout(self.backoffs))
         } else if outstanding || self.is_blocked() {
             (Timer::Persist, if closed { self.rtt.timeout(0) } else { OVERRIDE_TIMEOUT })
@@ -212,7 +242,7 @@ impl Connection {
         };
         if self.timer != timer {
             self.retries = 0;
-        } else if !(progress && timer == Timer::Retransmit) {
+        } else if !(progress && matches!(timer, Timer::Retransmit | Timer::TailProbe)) {
             return;
         }
         self.set_timer(timer, now.after(delay));

@@ -214,3 +214,41 @@ fn a_guest_slower_than_the_first_timeout_is_measured_after_all() {
     }
     assert_eq!(timeouts, [1, 1, 0, 0, 0]);
 }
+
+/// Five segments, of which one had to be repaired, and two more that are out.
+fn two_segments_after_a_loss() -> Lab {
+    let mut lab = five_segments();
+    lab.exchange(DUPLICATE, &["A 1+1000 ack 1 win 8000"]);
+    lab.exchange("A 1 ack 5001 win 8000", &[]);
+    lab.host_writes(2000);
+    lab.expect(&["A 5001+1000 ack 1 win 8000", "PA 6001+1000 ack 1 win 8000"]);
+    lab
+}
+
+/// RFC 8985 7: nothing else tells of the end of a flight.
+#[test]
+fn the_tail_of_a_flight_is_probed_for_long_before_the_timeout() {
+    let mut lab = two_segments_after_a_loss();
+    assert_eq!(lab.timeout(TimerOutcome::Probe), 10);
+    lab.expect(&["A 5001+1000 ack 1 win 8000"]);
+    lab.exchange("A 1 ack 6001 win 8000", &["PA 6001+1000 ack 1 win 8000"]);
+    lab.exchange("A 1 ack 7001 win 8000", &[]);
+}
+
+#[test]
+fn a_probe_that_is_lost_is_followed_by_the_timeout() {
+    let mut lab = two_segments_after_a_loss();
+    assert_eq!(lab.timeout(TimerOutcome::Probe), 10);
+    lab.expect(&["A 5001+1000 ack 1 win 8000"]);
+    assert_eq!(lab.timeout(TimerOutcome::Retransmit), 200);
+    lab.expect(&["A 5001+1000 ack 1 win 8000"]);
+}
+
+/// The guest may delay the ACK of a single segment, and one that has lost nothing may be slow.
+#[test]
+fn a_single_segment_or_a_link_without_loss_is_not_probed() {
+    let mut lab = two_segments_after_a_loss();
+    lab.exchange("A 1 ack 6001 win 8000", &[]);
+    assert_eq!(lab.timeout(TimerOutcome::Retransmit), 200);
+    assert_eq!(five_segments().timeout(TimerOutcome::Retransmit), 200);
+}

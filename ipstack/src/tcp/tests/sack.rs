@@ -209,3 +209,20 @@ fn more_ranges_than_are_known_of_are_repaired_in_order() {
     assert!(held.iter().all(|held| *held));
     assert!(told_again <= 12, "{told_again} segments were sent in vain");
 }
+
+/// RFC 8985 7.4: whether a probe has repaired something is told by D-SACK (RFC 2883).
+#[test]
+fn a_lost_ack_costs_a_probe_and_a_lost_tail_some_of_the_window() {
+    for (sack, segments) in [("5001-6001", 3), ("", 2)] {
+        let mut lab = out(5);
+        lab.exchange(&told(1, "1001-4001"), &["A 1+1000 ack 1 win 8000"]);
+        lab.exchange(&told(5001, ""), &[]);
+        lab.host_writes(2000);
+        assert_eq!(lab.output().len(), 2);
+        assert_eq!(lab.timeout(TimerOutcome::Probe), 10);
+        lab.expect(&["A 5001+1000 ack 1 win 8000"]);
+        lab.exchange(&told(7001, sack), &[]);
+        lab.host_writes(9000);
+        assert_eq!(lab.output().len(), segments, "{sack}");
+    }
+}
