@@ -147,7 +147,9 @@ impl Streams {
         }
         let sockets = &self.sockets;
         let socket = |token: &Token| sockets.get(token).copied().unwrap_or_default();
+        // A client may be shown with another port than its own, and the guest may ask for that.
         let mut tokens = world.streams_to(ends(number).1);
+        tokens.extend(world.streams_to(segment.src));
         tokens.retain(|token| !socket(token).is_known);
         let token = tokens.into_iter().max_by_key(|token| {
             (is_open(*token), socket(token).is_client != segment.has(ACK), token.0)
