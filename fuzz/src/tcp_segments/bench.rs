@@ -105,6 +105,8 @@ impl Bench {
 
     pub(super) fn rest(&mut self) {
         self.lab.settle();
+        // A connection may be over, and another in its place.
+        self.streams.take(&mut self.lab, &self.watch);
         for packet in self.lab.take() {
             if let Some(segment) = packet.tcp() {
                 self.watch.on_nat_segment(segment);

@@ -163,13 +163,20 @@ impl Streams {
         self.live.push(Connection::new(number, token, segment));
     }
 
+    /// Looks at what the hosts have got.
+    pub(super) fn take(&mut self, lab: &mut Lab, watch: &Watch) {
+        for connection in &self.live {
+            connection.take(lab, watch, self.sockets.entry(connection.token).or_default());
+        }
+    }
+
     /// What must hold whenever the NAT is at rest.
     pub(super) fn check(&mut self, lab: &mut Lab, watch: &Watch, guest: &Guest) {
+        self.take(lab, watch);
         let parked_at_most = lab.nat.pool_blocks_in_use() * BLOCK_DATA_LEN;
         let mut parked = 0;
         for connection in &self.live {
             let socket = self.sockets.entry(connection.token).or_default();
-            connection.take(lab, watch, socket);
             let guest_has_reset = guest.has_reset(connection.number);
             connection.check_download(lab, watch, socket, guest_has_reset);
             parked += connection.check_upload(lab, watch, socket);
