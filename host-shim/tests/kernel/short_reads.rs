@@ -12,7 +12,8 @@ use crate::netstat::{self, Netstat};
 use crate::pattern;
 use crate::server::{Server, connect};
 
-const LENGTH: u64 = 4 << 20;
+/// More than the pool holds of what the server does not take.
+const LENGTH: u64 = 16 << 20;
 
 /// The smallest that is of use: the kernel doubles it.
 const RECEIVE_BUFFER: usize = 4096;
