@@ -171,7 +171,7 @@ impl Connection {
         if !segment.has(TcpFlags::ACK) {
             return Arrival::new(Event::None, Fate::Flags);
         }
-        self.heard();
+        self.heard(segment);
         let mut event = Event::None;
         if self.state == State::SynReceived {
             if !self.is_ack_of_syn(segment) {
@@ -236,6 +236,17 @@ impl Connection {
         !first.plus(length).is_after(self.rcv_nxt)
     }
 
+    /// Whether a segment is of a guest that knows what it and this end have said to each other. One
+    /// that has gone back to an earlier state of its own, as from a snapshot, sends what was received
+    /// long before, or acknowledges less than it had; keep-alive probes lag by one number
+    /// (RFC 9293 3.8.4).
+    pub(super) fn is_in_step(&self, segment: &SegmentIn<'_>) -> bool {
+        let (first, ack) = (segment.sequence, segment.acknowledgment);
+        let lags = first.plus(segment.len()).is_before(self.rcv_nxt.minus(1));
+        let knows = !ack.is_before(self.snd_una) && !ack.is_after(self.snd_max);
+        segment.has(TcpFlags::ACK) && knows && !lags && !first.is_after(self.rcv_adv)
+    }
+
     /// Whether a segment brings text, and all of it was in a window not long ago.
     fn is_known(&self, segment: &SegmentIn<'_>) -> bool {
         !segment.payload.is_empty()
@@ -250,7 +261,7 @@ impl Connection {
         if segment.has(TcpFlags::SYN) && self.state.is_synchronized() {
             return self.challenge(now);
         }
-        self.heard();
+        self.heard(segment);
         if self.state == State::SynReceived {
             if self.ends_simultaneous_open(segment) {
                 self.establish(now, segment.acknowledgment);

@@ -56,6 +56,10 @@
 //! the guest. Time without room on the link counts towards no retransmission and no probe.
 //! Challenge ACKs have no timer: one in 100 ms is sent (RFC 5961 7).
 //!
+//! A guest that went back to an earlier state of its own, as from a snapshot, is none that answers:
+//! what it misses was forgotten when it had it, and what it sends was received. It is given up in
+//! these times however much it sends.
+//!
 //! # What is not negotiated
 //!
 //! *Timestamps* (RFC 7323 3). They would cost each full segment of 1,500 bytes twelve, 0.8 % of the

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use super::{Connection, Scoreboard, State};
+use super::{Connection, Scoreboard, SegmentIn, State};
 use crate::Instant;
 use crate::fmt::{debug, trace};
 
@@ -195,9 +195,12 @@ impl Connection {
         TimerOutcome::Probe
     }
 
-    /// The guest was heard from. What it answers keeps it from being given up; the interval of
-    /// probes goes on growing while its window stays closed (RFC 9293 3.8.6.1).
-    pub(super) fn heard(&mut self) {
+    /// The guest was heard from. If it is in step, what it answers keeps it from being given up; the
+    /// interval of probes goes on growing while its window stays closed (RFC 9293 3.8.6.1).
+    pub(super) fn heard(&mut self, segment: &SegmentIn<'_>) {
+        if !self.is_in_step(segment) {
+            return;
+        }
         match self.timer {
             Timer::Persist => self.retries = self.retries.min(ANSWERED_PROBE_RETRIES),
             // The wait begins anew.

@@ -105,6 +105,48 @@ fn a_guest_that_answers_a_keep_alive_has_two_more_hours() {
     assert_eq!(lab.timeout(TimerOutcome::Probe), 7_200_000);
 }
 
+/// As one restored from a snapshot: RFC 9293 3.5.1 knows no way for two ends to find out that both
+/// believe to be established, at different numbers. It is answered, and given up as if it was gone.
+#[test]
+fn a_guest_that_went_back_keeps_no_connection_alive() {
+    let of_before = "A 0+1 ack 1 win 8000";
+    for (half_closed, rest) in [(false, 7_200_000), (true, 600_000)] {
+        let mut lab = Lab::ethernet();
+        lab.exchange("A 1+100 ack 1 win 8000", &["A 1 ack 101 win 7900"]);
+        lab.host_writes(100);
+        lab.output();
+        lab.exchange("A 101 ack 101 win 8000", &[]);
+        if half_closed {
+            lab.host_ends();
+            lab.output();
+            lab.exchange("A 101 ack 102 win 8000", &[]);
+        }
+        let end = if half_closed { 102 } else { 101 };
+        for _ in 0..29 {
+            lab.wait(20_000);
+            lab.exchange(of_before, &[&format!("A {end} ack 101 win 7900")]);
+        }
+        let outcome = if half_closed { TimerOutcome::GiveUp } else { TimerOutcome::Probe };
+        assert_eq!(lab.timeout(outcome), rest - 29 * 20_000);
+    }
+}
+
+#[test]
+fn a_guest_that_went_back_answers_no_window_probe() {
+    let mut lab = Lab::ethernet();
+    lab.host_writes(100);
+    lab.output();
+    lab.exchange("A 1 ack 101 win 0", &[]);
+    lab.host_writes(100);
+    lab.expect(&[]);
+    for _ in 0..12 {
+        lab.timeout(TimerOutcome::Probe);
+        lab.expect(&["A 101+1 ack 1 win 8000"]);
+        lab.exchange("A 1 ack 1 win 0", &[]);
+    }
+    assert_eq!(lab.timeout(TimerOutcome::GiveUp), 60_000);
+}
+
 #[test]
 fn polling_does_not_put_off_a_keep_alive() {
     let mut lab = Lab::ethernet();
