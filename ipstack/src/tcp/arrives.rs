@@ -159,7 +159,7 @@ impl Connection {
         if let Some(arrival) = self.check_new_syn(segment) {
             return arrival;
         }
-        if !self.is_acceptable(segment) {
+        if !self.is_acceptable(segment) && !self.is_expected_reset(segment) {
             return self.refuse_unacceptable(now, segment);
         }
         if segment.has(TcpFlags::RST) {
@@ -303,10 +303,17 @@ impl Connection {
         self.snd_max != self.snd_una && segment.acknowledgment == self.snd_max
     }
 
+    /// Whether it is a reset at the number expected next, or at the one that the guest was told: that
+    /// is where one stands that has forgotten the connection, and answers an ACK (RFC 9293 3.5.2).
+    fn is_expected_reset(&self, segment: &SegmentIn<'_>) -> bool {
+        let expected = [self.rcv_nxt, self.acknowledged()];
+        segment.has(TcpFlags::RST) && expected.contains(&segment.sequence)
+    }
+
     /// RFC 9293 3.10.7.4 second check. RFC 5961 3.2: only a reset at exactly the expected number is
     /// believed.
     fn on_reset<'a>(&mut self, now: Instant, segment: &SegmentIn<'a>) -> Arrival<'a> {
-        if segment.sequence != self.rcv_nxt {
+        if !self.is_expected_reset(segment) {
             return self.challenge(now);
         }
         let event = match self.state {

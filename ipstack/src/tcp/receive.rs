@@ -183,9 +183,15 @@ impl Connection {
         }
         let window = self.round_up(self.receive_window());
         Advertised {
-            acknowledgment: self.rcv_nxt.minus(window.saturating_sub(self.receive_window())),
+            acknowledgment: self.acknowledged(),
             window: (window >> self.window_shift()) as u16,
         }
+    }
+
+    /// The number that the guest is told to be expected of it: not always the next one.
+    pub(super) fn acknowledged(&self) -> SeqNumber {
+        let window = self.receive_window();
+        self.rcv_nxt.minus(self.round_up(window).saturating_sub(window))
     }
 
     fn move_edge(&mut self) {

@@ -316,6 +316,17 @@ fn what_is_neither_promised_nor_to_be_said_is_not_acknowledged_yet() {
     assert_eq!(lab.guest("A 7937+1 ack 1 win 8000"), (Event::None, Fate::Unacceptable));
 }
 
+/// A guest that has forgotten the connection takes the number of its reset from an ACK
+/// (RFC 9293 3.5.2 and 3.10.7.4, second check; RFC 5961 3.2).
+#[test]
+fn a_reset_at_the_number_acknowledged_is_believed_though_more_was_received() {
+    let mut lab = scaled();
+    lab.connection.promise(0);
+    lab.exchange("A 1+100 ack 1 win 8000", &["A 1 ack 1 win 62"]);
+    assert_eq!(lab.guest("R 2 win 0"), (Event::None, Fate::StrayReset));
+    assert_eq!(lab.guest("R 1 win 0"), (Event::Reset, Fate::Taken));
+}
+
 #[test]
 fn the_guest_is_told_as_soon_as_it_can_be_of_what_was_not_acknowledged() {
     let mut lab = scaled();
