@@ -6,9 +6,10 @@
 //! | `socket/tcp.rs`, `dispatch`, `pending_fast_retransmit` | a fast retransmission sends up to a segment of all that is queued, beyond the window and beyond what was sent before; should the window close meanwhile, the timer for that takes the place of the one for what is under way, and nothing sends that again | [`DuplicateAcks`] |
 //! | `iface/interface/ipv4.rs`, `reset_expiry_if_existing` | packets from beyond the router do not keep the router's entry alive, and an ACK in answer to a segment is dropped when it has just expired (RFC 1122 2.3.2.2 has it kept): of segments sent again once a minute, the life of an entry, no ACK ever comes | [`Neighbour`] |
 //! | `socket/tcp.rs`, `reset` | when TIME-WAIT ends, what was not read yet and the end behind it are gone | `Flow` reads all while it lasts |
+//! | `socket/tcp.rs`, `last_scaled_window` | a SYN-ACK that comes before the SYN has gone out, as to a guest that went back, is taken, and a subtraction underflows | [`Asked`] |
 
 use core::net::SocketAddrV4;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use slirpkit_tests::build::{ACK, ROUTER_MAC, SYN, arp};
 use slirpkit_tests::guest::{GATEWAY, GUEST_IP, GUEST_MAC};
@@ -65,5 +66,23 @@ impl Neighbour {
             self.told_at = now;
             arp(2, (ROUTER_MAC, GATEWAY), (GUEST_MAC, GUEST_IP))
         })
+    }
+}
+
+/// Loses SYN-ACKs to a SYN that the guest, as it is, has not sent.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(HashSet<(SocketAddrV4, SocketAddrV4)>);
+
+impl Asked {
+    /// The guest sends a segment.
+    pub(crate) fn note(&mut self, segment: &Tcp) {
+        if segment.has(SYN) {
+            self.0.insert((segment.dst, segment.src));
+        }
+    }
+
+    /// Whether the guest may see a segment.
+    pub(crate) fn admit(&self, segment: &Tcp) -> bool {
+        !segment.is_syn_ack() || self.0.contains(&(segment.src, segment.dst))
     }
 }

@@ -47,6 +47,19 @@ pub(crate) struct Flow {
     unread: usize,
     /// Either side has reset it.
     pub(crate) broken: bool,
+    /// The guest has gone back to an earlier state, so that it need not come to its end.
+    pub(crate) may_break: bool,
+    /// The guest has opened it once more since.
+    renewed: bool,
+}
+
+/// What goes back with the guest: what its program has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saved {
+    guest: Side,
+    begun: bool,
+    broken: bool,
+    over: bool,
 }
 
 /// What one side has done and seen.
@@ -89,6 +102,29 @@ impl Flow {
             server: Side::default(),
             unread: 0,
             broken: false,
+            may_break: false,
+            renewed: false,
+        }
+    }
+
+    /// What the guest's program has done so far.
+    pub(crate) fn save(&self, guest: &Guest) -> Saved {
+        let Self { guest: side, begun, broken, .. } = *self;
+        let over =
+            begun && guest.is_over(self.handle) && guest.state(self.handle) != TcpState::Listen;
+        Saved { guest: side, begun, broken, over }
+    }
+
+    /// The guest's program has done no more than it had then.
+    pub(crate) fn go_back(&mut self, saved: &Saved) {
+        self.may_break = self.begun && !saved.over;
+        self.guest = saved.guest;
+        // A client does not begin again.
+        if self.plan.opener == Opener::Guest {
+            self.begun = saved.begun;
+        }
+        if let Ending::GuestAborts { .. } = self.plan.ending {
+            self.broken = saved.broken;
         }
     }
 
@@ -160,25 +196,25 @@ impl Flow {
     }
 
     fn guest_acts(&mut self, guest: &mut Guest) {
-        if guest.tcp(self.handle).state() == TcpState::TimeWait {
+        if guest.state(self.handle) == TcpState::TimeWait {
             self.guest_reads(guest, usize::MAX);
         }
         let most = self.numbers.within(&self.plan.guest.bytes);
         self.guest_reads(guest, most);
         if let Ending::GuestAborts { received } = self.plan.ending
             && self.guest.received >= received
-            && guest.tcp(self.handle).may_send()
+            && guest.may_send(self.handle)
         {
             self.broken = true;
-            guest.tcp(self.handle).abort();
+            guest.abort(self.handle);
         }
-        if self.broken || !guest.tcp(self.handle).may_send() {
+        if self.broken || !guest.may_send(self.handle) {
             return;
         }
         let rest = self.plan.upload - self.guest.sent;
         let mut piece = vec![0; most.min(rest as usize).min(guest.room(self.handle))];
         pattern::fill(self.origin(false) + self.guest.sent, &mut piece);
-        self.guest.sent += guest.tcp(self.handle).send_slice(&piece).unwrap() as u64;
+        self.guest.sent += guest.send(self.handle, &piece) as u64;
         let closes = match self.plan.ending {
             Ending::Orderly { guest_waits: true, .. } => self.guest.saw_end,
             Ending::GuestAborts { .. } => false,
@@ -186,7 +222,7 @@ impl Flow {
         };
         if self.guest.sent == self.plan.upload && closes {
             self.guest.ended = true;
-            guest.tcp(self.handle).close();
+            guest.close(self.handle);
         }
     }
 
@@ -203,8 +239,9 @@ impl Flow {
     }
 
     fn server_acts(&mut self, now: u64, lab: &mut Lab) {
-        if self.token.is_none() {
-            self.token = lab.world().find_stream_to(self.remote);
+        let latest = lab.world().find_stream_to(self.remote);
+        if self.token.is_none() || self.may_break && self.token != latest {
+            self.turn_to(latest, lab);
             self.accepts_at = now + self.plan.answers_after;
         }
         let Some(token) = self.token.filter(|token| lab.world().is_accepted(*token)) else {
@@ -220,6 +257,16 @@ impl Flow {
         if lab.world().state(token) == State::Open && !self.broken && !self.server.ended {
             self.server_writes(lab, token);
         }
+    }
+
+    /// The server has another connection now.
+    fn turn_to(&mut self, latest: Option<Token>, lab: &mut Lab) {
+        if let Some(before) = self.token {
+            self.server_reads(lab, before);
+            (self.server, self.unread, self.renewed) = (Side::default(), 0, true);
+            self.broken = false;
+        }
+        self.token = latest;
     }
 
     fn server_reads(&mut self, lab: &mut Lab, token: Token) {
@@ -285,6 +332,21 @@ impl Flow {
         done(&self.guest) + done(&self.server)
     }
 
+    /// The guest's program is no more.
+    pub(crate) fn quit(&self, guest: &mut Guest) {
+        guest.abort(self.handle);
+    }
+
+    /// Whether the NAT holds it, and the host is connected.
+    pub(crate) fn is_held(&self, lab: &mut Lab) -> bool {
+        self.token.is_some_and(|token| {
+            let world = lab.world();
+            world.state(token) == State::Open
+                && world.is_accepted(token)
+                && !world.is_connecting(token)
+        })
+    }
+
     /// Whether both sides have come to the end that was planned.
     pub(crate) fn is_over(&mut self, lab: &mut Lab, guest: &mut Guest) -> bool {
         let over = self.begun && guest.is_over(self.handle);
@@ -313,7 +375,8 @@ impl Flow {
     /// How many bytes the server's host has taken, and the server has given; `None` if nothing is
     /// known of them any more.
     pub(crate) fn moved(&self, lab: &mut Lab) -> Option<(u64, u64)> {
-        let token = self.token.filter(|_| !self.broken)?;
+        let known = !self.broken && !self.renewed && (!self.may_break || self.is_held(lab));
+        let token = self.token.filter(|_| known)?;
         let waiting = lab.world().sent(token).len() as u64;
         Some((self.server.received + waiting, self.server.sent))
     }

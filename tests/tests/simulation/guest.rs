@@ -12,9 +12,10 @@ use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr, IpEndpoint};
 
-use crate::faults::{DuplicateAcks, Neighbour};
+use crate::faults::{Asked, DuplicateAcks, Neighbour};
 use crate::network::Sent;
 use crate::plan::FlowPlan;
+use crate::snapshot::{Call, Record, Snapshot};
 
 /// How often the guest asks whether a silent far end is still there, so that a reset that got lost
 /// does not leave it waiting for ever.
@@ -32,8 +33,11 @@ pub(crate) struct Guest {
     wire: Wire,
     stack: Interface,
     sockets: SocketSet<'static>,
+    asked: Asked,
     duplicate_acks: DuplicateAcks,
     neighbour: Neighbour,
+    /// What was asked of it, until a snapshot is taken.
+    record: Option<Record>,
 }
 
 impl Guest {
@@ -50,13 +54,38 @@ impl Guest {
             wire,
             stack,
             sockets: SocketSet::new(Vec::new()),
+            asked: Asked::default(),
             duplicate_acks: DuplicateAcks::new(mtu),
             neighbour: Neighbour::default(),
+            record: None,
         }
+    }
+
+    /// A guest of which there will be a snapshot.
+    pub(crate) fn recorded(mtu: u16, seed: u64) -> Self {
+        Self { record: Some(Record { mtu, seed, calls: Vec::new() }), ..Self::new(mtu, seed) }
+    }
+
+    fn note(&mut self, call: impl FnOnce() -> Call) {
+        if let Some(record) = &mut self.record {
+            record.calls.push(call());
+        }
+    }
+
+    /// The state in which it is.
+    pub(crate) fn snapshot(&mut self) -> Option<Snapshot> {
+        let record = self.record.take()?;
+        Some(Snapshot::new(record, self.describe()))
+    }
+
+    /// Everything about its sockets.
+    pub(crate) fn describe(&self) -> String {
+        format!("{:?}", self.sockets)
     }
 
     /// A socket that is not used yet.
     pub(crate) fn socket(&mut self, plan: &FlowPlan) -> SocketHandle {
+        self.note(|| Call::Socket(plan.clone()));
         let buffer = |length| SocketBuffer::new(vec![0; length]);
         let mut socket = Socket::new(buffer(plan.receive_buffer), buffer(plan.send_buffer));
         socket.set_nagle_enabled(plan.nagle);
@@ -68,17 +97,44 @@ impl Guest {
     }
 
     pub(crate) fn listen(&mut self, handle: SocketHandle, port: u16) {
+        self.note(|| Call::Listen(handle, port));
         self.tcp(handle).listen(port).unwrap();
     }
 
     pub(crate) fn connect(&mut self, handle: SocketHandle, port: u16, remote: SocketAddrV4) {
+        self.note(|| Call::Connect(handle, port, remote));
         let remote = endpoint(remote);
         let socket = self.sockets.get_mut::<Socket<'_>>(handle);
         socket.connect(self.stack.context(), remote, port).unwrap();
     }
 
-    pub(crate) fn tcp(&mut self, handle: SocketHandle) -> &mut Socket<'static> {
+    fn tcp(&mut self, handle: SocketHandle) -> &mut Socket<'static> {
         self.sockets.get_mut(handle)
+    }
+
+    pub(crate) fn state(&self, handle: SocketHandle) -> State {
+        self.sockets.get::<Socket<'_>>(handle).state()
+    }
+
+    /// Whether the program may still send.
+    pub(crate) fn may_send(&self, handle: SocketHandle) -> bool {
+        self.sockets.get::<Socket<'_>>(handle).may_send()
+    }
+
+    /// Sends as much as there is room for; returns how much that was.
+    pub(crate) fn send(&mut self, handle: SocketHandle, bytes: &[u8]) -> usize {
+        self.note(|| Call::Send(handle, bytes.to_vec()));
+        self.tcp(handle).send_slice(bytes).unwrap()
+    }
+
+    pub(crate) fn close(&mut self, handle: SocketHandle) {
+        self.note(|| Call::Close(handle));
+        self.tcp(handle).close();
+    }
+
+    pub(crate) fn abort(&mut self, handle: SocketHandle) {
+        self.note(|| Call::Abort(handle));
+        self.tcp(handle).abort();
     }
 
     /// How many bytes the socket takes to be sent.
@@ -89,6 +145,7 @@ impl Guest {
 
     /// Takes up to `most` bytes that have come.
     pub(crate) fn receive(&mut self, handle: SocketHandle, most: usize) -> Received {
+        self.note(|| Call::Receive(handle, most));
         let socket = self.tcp(handle);
         let mut bytes = vec![0; most.min(socket.recv_queue())];
         match socket.recv_slice(&mut bytes) {
@@ -99,16 +156,18 @@ impl Guest {
     }
 
     /// Whether the socket has been connected, and is no longer.
-    pub(crate) fn is_over(&mut self, handle: SocketHandle) -> bool {
-        matches!(self.tcp(handle).state(), State::Closed | State::TimeWait | State::Listen)
+    pub(crate) fn is_over(&self, handle: SocketHandle) -> bool {
+        matches!(self.state(handle), State::Closed | State::TimeWait | State::Listen)
     }
 
     /// A frame has come.
     pub(crate) fn take(&mut self, now: u64, sent: Sent) {
+        self.note(|| Call::Take(now, sent.clone()));
         let segment = sent.intact.then(|| Packet::parse(sent.frame.clone()));
         if let Some(segment) = segment.as_ref().and_then(Packet::tcp) {
             let queued = self.queued(segment.dst.port(), segment.src);
-            if !self.duplicate_acks.admit(segment, queued) {
+            let admitted = self.duplicate_acks.admit(segment, queued);
+            if !admitted || !self.asked.admit(segment) {
                 return;
             }
         }
@@ -128,8 +187,13 @@ impl Guest {
 
     /// Does all that is to be done at `now`; returns the frames that the guest sends.
     pub(crate) fn poll(&mut self, now: u64) -> Vec<Vec<u8>> {
+        self.note(|| Call::Poll(now));
         self.stack.poll(time(now), &mut self.wire, &mut self.sockets);
-        core::mem::take(&mut self.wire.sent)
+        let sent = core::mem::take(&mut self.wire.sent);
+        for frame in &sent {
+            Packet::parse(frame.clone()).tcp().inspect(|segment| self.asked.note(segment));
+        }
+        sent
     }
 
     /// When there is more to do.

@@ -15,9 +15,11 @@
 mod faults;
 mod flow;
 mod guest;
+mod lifetime;
 mod network;
 mod plan;
 mod simulation;
+mod snapshot;
 mod trace;
 
 use core::ops::Range;

@@ -78,6 +78,11 @@ impl Network {
         Some(sent)
     }
 
+    /// Whether nothing is on its way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
     /// How many frames are on their way to the guest.
     pub(crate) fn queued(&self) -> usize {
         self.frames.values().filter(|sent| sent.way == Way::ToGuest).count()

@@ -5,6 +5,9 @@ use core::ops::RangeInclusive;
 use slirpkit_tests::HostKind;
 use slirpkit_tests::numbers::Numbers;
 
+/// When a simulation begins, in microseconds.
+const START: u64 = 1_000_000;
+
 /// All of a simulation.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -22,6 +25,10 @@ pub(crate) struct Plan {
     pub(crate) weather: [Weather; 2],
     /// When the guest is cut off for good, in microseconds.
     pub(crate) vanishes: Option<u64>,
+    /// From when the guest has a snapshot, and when it goes back to that, in microseconds.
+    pub(crate) goes_back: Option<(u64, u64)>,
+    /// Whether its programs end after that, or stay where they are.
+    pub(crate) quits: bool,
     pub(crate) flows: Vec<FlowPlan>,
 }
 
@@ -99,24 +106,44 @@ impl Plan {
         let mtu = n.pick(&[1500, 1500, 1500, 576, 296, 9000, 65_521]);
         let flows = 1 + n.below(4);
         let pool = n.pick(&[0, 4096, 65_536, 262_144]);
-        Self {
+        let mut plan = Self {
             host: n.pick(&[HostKind::Peeking, HostKind::Ring]),
             mtu,
             narrowed: (n.below(6) == 0)
-                .then(|| (n.below(3_000_000) as u64, n.pick(&[1400, 1280, 576, 296]))),
+                .then(|| (START + n.below(3_000_000) as u64, n.pick(&[1400, 1280, 576, 296]))),
             pool,
             queue: (n.below(3) == 0).then(|| n.within(&(2..=16))),
             queue_known: n.below(2) == 0,
             weather: [Weather::of(n, rough), Weather::of(n, rough)],
-            vanishes: (n.below(12) == 0).then(|| n.below(5_000_000) as u64),
+            vanishes: (n.below(12) == 0).then(|| START + n.below(5_000_000) as u64),
+            goes_back: None,
+            quits: false,
             flows: (0..flows).map(|_| FlowPlan::of(n)).collect(),
+        };
+        if n.below(5) == 0 {
+            plan.go_back(n);
+        }
+        plan
+    }
+
+    /// Has the guest go back to an earlier state. What begins after that is as good as ever.
+    fn go_back(&mut self, n: &mut Numbers) {
+        let snapshot = START + n.below(2_000_000) as u64;
+        let back = snapshot + n.below(4_000_000) as u64;
+        (self.vanishes, self.goes_back, self.quits) =
+            (None, Some((snapshot, back)), n.below(2) == 0);
+        for _ in 0..n.within(&(1..=2)) {
+            let mut flow = FlowPlan::of(n);
+            flow.begins += back;
+            flow.ending = Ending::Orderly { guest_waits: false, server_waits: n.below(2) == 0 };
+            self.flows.push(flow);
         }
     }
 
     /// Whether every connection is to end in good order.
     pub(crate) fn is_orderly(&self) -> bool {
         let orderly = |flow: &FlowPlan| matches!(flow.ending, Ending::Orderly { .. });
-        self.vanishes.is_none() && self.flows.iter().all(orderly)
+        self.vanishes.is_none() && self.goes_back.is_none() && self.flows.iter().all(orderly)
     }
 }
 
@@ -164,7 +191,7 @@ impl FlowPlan {
         };
         Self {
             opener,
-            begins: n.below(500_000) as u64,
+            begins: START + n.below(500_000) as u64,
             answers_after: n.pick(&[0, 0, 50_000, 5_000_000]),
             upload,
             download,

@@ -8,10 +8,12 @@ use slirp_nat::DropReason;
 use slirpkit_tests::packet::Packet;
 use slirpkit_tests::{Lab, Watch};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Saved};
 use crate::guest::Guest;
+use crate::lifetime::Lifetimes;
 use crate::network::{Network, Sent, Way};
 use crate::plan::{Opener, Plan};
+use crate::snapshot::Snapshot;
 
 /// How long the connections of a simulation may take together.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
@@ -19,12 +21,8 @@ const LIMIT: Duration = Duration::from_secs(4 * 3600);
 /// How long they may do nothing: some timeouts in a row, each of a minute at most.
 const STANDSTILL: Duration = Duration::from_secs(10 * 60);
 
-/// How long the NAT may know of connections that have ended in good order: 2 MSL, and what is on
-/// its way then.
-const TIME_WAIT: Duration = Duration::from_secs(30);
-
-/// And of connections whose guest is gone: keep-alives after two hours, nine of them, and before
-/// that the retransmissions of what was on its way.
+/// How long connections may last whose guest says nothing, all waits together: keep-alives after two
+/// hours, and the retransmissions of what was on its way.
 const SILENCE: Duration = Duration::from_secs(3 * 3600);
 
 /// What a simulation came to.
@@ -39,11 +37,16 @@ pub(crate) struct Outcome {
 /// All of it.
 pub(crate) struct Simulation {
     plan: Plan,
+    /// Every connection is to end in good order.
+    orderly: bool,
     lab: Lab,
     guest: Guest,
     network: Network,
     watch: Watch,
+    lifetimes: Lifetimes,
     flows: Vec<Flow>,
+    /// The guest's earlier state, and that of its programs.
+    snapshot: Option<(Snapshot, Vec<Saved>)>,
 }
 
 impl Simulation {
@@ -56,7 +59,8 @@ impl Simulation {
         if plan.queue_known {
             lab.link.guest_queue_frames = plan.queue.unwrap_or(usize::MAX);
         }
-        let mut guest = Guest::new(plan.mtu, seed);
+        let new_guest = if plan.goes_back.is_some() { Guest::recorded } else { Guest::new };
+        let mut guest = new_guest(plan.mtu, seed);
         let flows: Vec<Flow> = (0..)
             .zip(&plan.flows)
             .map(|(number, flow)| Flow::new(number, seed, flow, &mut guest))
@@ -65,7 +69,8 @@ impl Simulation {
             flow.prepare(&mut lab, &mut guest);
         }
         let (network, watch) = (Network::new(&plan, seed), Watch::new(plan.mtu));
-        Self { plan, lab, guest, network, watch, flows }
+        let (orderly, lifetimes) = (plan.is_orderly(), Lifetimes::default());
+        Self { plan, orderly, lab, guest, network, watch, lifetimes, flows, snapshot: None }
     }
 
     fn now(&self) -> u64 {
@@ -93,13 +98,22 @@ impl Simulation {
         Outcome { took, bytes: counters.tcp_bytes_in + counters.tcp_bytes_out }
     }
 
+    /// Lets time pass while there is a flow, or a frame on its way.
+    fn wait(&mut self, limit: Duration) {
+        let limit = self.lab.now().after(limit);
+        let busy = |this: &Self| this.lab.nat.flow_count() > 0 || !this.network.is_empty();
+        while self.lab.now() < limit && busy(self) {
+            self.step(limit.micros());
+        }
+    }
+
     fn is_over(&mut self) -> bool {
         let now = self.now();
         if self.plan.vanishes.is_some_and(|at| now >= at) {
             return true;
         }
         let Self { lab, guest, flows, .. } = self;
-        flows.iter_mut().all(|flow| flow.is_over(lab, guest))
+        flows.iter_mut().all(|flow| flow.may_break || flow.is_over(lab, guest))
     }
 
     /// Goes on to whatever happens next, or to `limit`.
@@ -107,9 +121,11 @@ impl Simulation {
         let now = self.now();
         let flows = self.flows.iter().map(Flow::due).min();
         let nat = self.lab.nat.poll_at().map(|deadline| deadline.at.micros());
-        let due = [self.network.next_arrival(), self.guest.poll_at(now), flows, nat];
+        let turn = self.plan.goes_back.map(|(snapshot, back)| snapshot.min(back));
+        let due = [self.network.next_arrival(), self.guest.poll_at(now), flows, nat, turn];
         let next = due.into_iter().flatten().min().unwrap_or(limit).clamp(now, limit);
         self.lab.advance(Instant::from_micros(next).since(self.lab.now()));
+        self.travel(next);
         self.carry_to_guest();
         while let Some(sent) = self.network.arrived(next) {
             match sent.way {
@@ -130,10 +146,26 @@ impl Simulation {
         self.lab.log().take();
     }
 
+    /// Takes the guest's snapshot, or has it go back to that, when it is time.
+    fn travel(&mut self, now: u64) {
+        let Some((snapshot, back)) = self.plan.goes_back else { return };
+        if snapshot <= now && snapshot < back {
+            let saved = self.flows.iter().map(|flow| flow.save(&self.guest)).collect();
+            self.snapshot = self.guest.snapshot().map(|snapshot| (snapshot, saved));
+            self.plan.goes_back = Some((back, back));
+        } else if back <= now {
+            self.plan.goes_back = None;
+            let Some((snapshot, saved)) = self.snapshot.take() else { return };
+            self.guest = snapshot.restore();
+            self.flows.iter_mut().zip(&saved).for_each(|(flow, saved)| flow.go_back(saved));
+        }
+    }
+
     fn deliver(&mut self, Sent { frame, intact, .. }: Sent) {
         self.lab.input(&frame);
         if intact && let Some(segment) = Packet::parse(frame).tcp() {
             self.watch.on_guest_segment(segment);
+            self.lifetimes.on_guest_segment(self.now(), segment);
         }
         self.lab.settle();
         self.carry_to_guest();
@@ -145,10 +177,16 @@ impl Simulation {
             let now = self.now();
             let packets = self.lab.take();
             for packet in &packets {
-                packet.tcp().inspect(|segment| self.watch.on_nat_segment(segment));
+                if let Some(segment) = packet.tcp() {
+                    self.watch.on_nat_segment(segment);
+                    self.lifetimes.on_nat_segment(now, segment);
+                }
                 self.network.carry(now, Way::ToGuest, packet.bytes.clone());
             }
             let Some(queue) = self.plan.queue else { return };
+            if self.network.queued() >= queue {
+                self.lifetimes.put_off(now);
+            }
             self.lab.link_ready(queue.saturating_sub(self.network.queued()));
             self.lab.settle();
             if packets.is_empty() {
@@ -170,20 +208,39 @@ impl Simulation {
         }
         let pool = (self.plan.pool / BLOCK_LEN * BLOCK_DATA_LEN) as u64;
         assert!(parked <= pool, "{parked} bytes are acknowledged, and nobody has them");
+        self.check_lifetimes();
     }
 
-    /// Lets time pass until no flow can be left.
+    /// Nothing is there any more whose time is over.
+    fn check_lifetimes(&mut self) {
+        let now = self.now();
+        for flow in &self.flows {
+            if flow.is_held(&mut self.lab) {
+                self.lifetimes.check(now, flow.local, flow.remote);
+            }
+        }
+        if self.lifetimes.is_time_wait_over(now) {
+            let (flows, held) = (self.lab.nat.flow_count(), self.lab.world().open_streams().len());
+            assert_eq!(flows, held, "TIME-WAIT lasts too long: {:?}", self.flows);
+        }
+    }
+
+    /// Lets time pass until no flow is left, nor anything on its way that could make one.
     fn fall_silent(&mut self) {
         // A SYN that came twice, the second time when its connection was over, makes another one.
         let asked = self.flows.iter().filter(|flow| flow.plan.opener == Opener::Guest).count();
         let clients = self.flows.len() - asked;
         let again = self.lab.world().connects() > self.flows.len();
-        let orderly = self.plan.is_orderly() && !again;
+        let orderly = self.orderly && !again;
         self.flows.iter_mut().for_each(Flow::fade);
-        let limit = self.lab.now().after(if orderly { TIME_WAIT } else { SILENCE });
-        while self.lab.now() < limit {
-            self.step(limit.micros());
+        if !self.plan.quits {
+            self.wait(SILENCE);
         }
+        if self.flows.iter().any(|flow| flow.may_break) {
+            // What is left of them is in step, and the guest's keep-alives hold it.
+            self.flows.iter().for_each(|flow| flow.quit(&mut self.guest));
+        }
+        self.wait(SILENCE);
         assert_eq!(self.lab.nat.flow_count(), 0, "a flow outlives its time: {:?}", self.flows);
         assert_eq!(self.lab.world().open_sockets(), clients, "a socket outlives its flow");
         let counters = self.lab.counters();
