@@ -134,8 +134,9 @@ impl Streams {
         }
     }
 
-    /// Finds the socket of a connection that the NAT has sent a SYN for: the newest without one,
-    /// which is a client's if the guest has not asked.
+    /// Finds the socket of a connection that the NAT has sent a SYN for: one without a connection,
+    /// which is a client's if the guest has not asked. Clients are asked for in the order in which
+    /// they came; of what is closed already the newest was meant.
     fn meet(&mut self, lab: &mut Lab, segment: &Tcp) {
         let Some(number) = connection_of(segment) else { return };
         let world = lab.world();
@@ -152,7 +153,9 @@ impl Streams {
         tokens.extend(world.streams_to(segment.src));
         tokens.retain(|token| !socket(token).is_known);
         let token = tokens.into_iter().max_by_key(|token| {
-            (is_open(*token), socket(token).is_client != segment.has(ACK), token.0)
+            let (is_open, number) = (is_open(*token), i64::from(token.0));
+            let order = if is_open { -number } else { number };
+            (is_open, socket(token).is_client != segment.has(ACK), order)
         });
         let Some(token) = token else {
             assert!(known.is_some(), "no socket behind {segment:?}");

@@ -178,6 +178,8 @@ impl Connection {
                 return Arrival::new(Event::None, Fate::BadHandshake);
             }
             self.establish(now, segment.acknowledgment);
+            // Its window counts, whatever its number is (RFC 9293 3.10.7.4, fifth check).
+            self.snd_wl1 = segment.sequence;
             event = Event::Established;
         }
         let mut arrival = self.on_ack(now, segment, board);

@@ -67,6 +67,19 @@ fn the_ack_that_ends_the_handshake_may_bring_text_and_fin() {
     lab.expect_state(State::CloseWait);
 }
 
+/// RFC 9293 3.10.7.4, fifth check: the window of the SYN counted on if the text began before it.
+#[test]
+fn the_ack_that_ends_the_handshake_brings_the_window_whatever_its_number() {
+    let mut lab = Lab::asked(SYN, &ETHERNET);
+    lab.connection.host_connected();
+    lab.expect(&[SYN_ACK]);
+    let before = u32::MAX;
+    assert_eq!(lab.guest(&format!("A {before}+7 ack 1 win 0")).0, Event::Established);
+    lab.expect(&["A 1 ack 6 win 7995"]);
+    lab.host_writes(1000);
+    lab.expect(&[]);
+}
+
 #[test]
 fn text_on_a_syn_is_left_to_be_sent_again() {
     let mut lab = Lab::asked("S 0+4 win 8000", &ETHERNET);
