@@ -206,7 +206,8 @@ reasons! {
         FlowTableFull => "flow table full",
         /// The host failed; the guest is told where there is a way to tell it.
         HostError => "host error",
-        /// The host had no room for a datagram.
+        /// The host had no room for a datagram, or has yet to take what came over a connection in
+        /// whose place a TCP segment asks for another.
         HostBusy => "host busy",
         /// The link had no room, and the reply queue was full.
         ReplyQueueFull => "reply queue full",
@@ -222,7 +223,8 @@ reasons! {
     pub enum SegmentFate {
         /// It began a connection.
         Opened => "opened",
-        /// A SYN that began none: forbidden, out of reach, or without room in the flow table.
+        /// A SYN that began none: forbidden, out of reach, without room in the flow table, or before
+        /// the host has all that came over the connection before.
         Refused => "refused",
         /// Without a flow: reset, or dropped if it is a reset itself.
         NoFlow => "no flow",

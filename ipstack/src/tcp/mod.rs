@@ -50,6 +50,7 @@
 //! | anything, all being acknowledged | 2 h | 75 s | 9 probes |
 //! | the guest's FIN, all else being done (FIN-WAIT-2) | 10 min | | at once |
 //! | the end of TIME-WAIT | 10 s | | at once |
+//! | the host to take more of the rest, both having ended | 10 min | | at once |
 //!
 //! The first wait is the one of RFC 6298, between 200 ms and 60 s, wherever the guest is to answer
 //! at once; TIME-WAIT, FIN-WAIT-2 and keep-alives (RFC 9293 3.8.4) count from the last segment of

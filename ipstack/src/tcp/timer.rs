@@ -26,6 +26,9 @@ const KEEP_ALIVE_PROBES: u8 = 9;
 /// How long FIN-WAIT-2 may stand without a segment from the guest.
 const FIN_WAIT_2_IDLE: Duration = Duration::from_secs(10 * 60);
 
+/// How long the host may go without taking more of what came before both ended.
+const HOST_TAKES_REST: Duration = Duration::from_secs(10 * 60);
+
 /// Twice the maximum segment lifetime: five seconds is long on a link without routers.
 pub(super) const TIME_WAIT: Duration = Duration::from_secs(10);
 
@@ -52,6 +55,8 @@ pub(super) enum Timer {
     Idle,
     /// TIME-WAIT.
     TimeWait,
+    /// Both have ended, and the host is to take the rest of what came before.
+    HostTakesRest,
 }
 
 /// What came of [`Connection::on_timer`].
@@ -106,6 +111,14 @@ impl Connection {
         matches!(self.timer, Timer::Retransmit | Timer::TailProbe | Timer::Persist)
     }
 
+    /// The host has not taken all that came before both ended: from now on it has some time to take
+    /// more of it.
+    pub const fn await_host(&mut self, now: Instant) {
+        if matches!(self.state, State::Closed) {
+            self.set_timer(Timer::HostTakesRest, now.after(HOST_TAKES_REST));
+        }
+    }
+
     /// Does what is due at `now`. Early and repeated calls are harmless.
     pub fn on_timer(&mut self, now: Instant, board: Option<&mut Scoreboard>) -> TimerOutcome {
         if now < self.deadline {
@@ -113,7 +126,7 @@ impl Connection {
         }
         match self.timer {
             Timer::Off => TimerOutcome::Early,
-            Timer::Connect => TimerOutcome::GiveUp,
+            Timer::Connect | Timer::HostTakesRest => TimerOutcome::GiveUp,
             Timer::Retransmit => self.on_retransmission_timeout(now, board),
             Timer::TailProbe => self.on_tail_probe_timeout(now),
             Timer::Persist => self.on_persist_timeout(now),
@@ -209,7 +222,8 @@ impl Connection {
             | Timer::Connect
             | Timer::Retransmit
             | Timer::TailProbe
-            | Timer::TimeWait => {}
+            | Timer::TimeWait
+            | Timer::HostTakesRest => {}
         }
     }
 

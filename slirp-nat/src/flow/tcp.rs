@@ -217,6 +217,15 @@ impl Core<'_> {
             self.stats.drop(DropReason::TcpNoFlow);
             return 0;
         };
+        if segment.flags.contains(TcpFlags::SYN)
+            && tcp.connection.is_done_with_host()
+            && tcp.owes_host()
+        {
+            // What the guest was promised goes first; it asks again.
+            self.stats.count_segment(SegmentFate::Refused);
+            self.stats.drop(DropReason::HostBusy);
+            return 0;
+        }
         let arrival = tcp.connection.on_segment(io.now, segment, board);
         if arrival.event != Event::Replaced {
             self.count_fate(arrival.fate);

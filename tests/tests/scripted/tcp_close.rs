@@ -1,5 +1,7 @@
 //! Ending TCP connections in good order, each direction by itself.
 
+use slirp_nat::host::Token;
+
 use crate::prelude::*;
 
 on_both_hosts! {
@@ -294,6 +296,45 @@ on_both_hosts! {
         assert_eq!(lab.world().sent(second), b"second life");
     }
 
+    /// Bytes that the guest was promised outlive its connection, but not for ever: a server gets ten
+    /// minutes to take more of them, and then ten more.
+    fn a_server_that_never_reads_does_not_hold_what_has_ended_for_ever(kind) {
+        let mut lab = Lab::new(kind);
+        let (stream, _) = ended_before_the_server_has_read(&mut lab);
+        lab.advance(seconds(10 * 60));
+        lab.world().drain(stream);
+        lab.settle();
+        assert_eq!(lab.world().sent(stream), &[7; 700]);
+        lab.advance(seconds(10 * 60 - 10));
+        assert_eq!(lab.nat.flow_count(), 1);
+        lab.advance(seconds(20));
+        assert_eq!((lab.nat.flow_count(), lab.nat.pool_blocks_in_use()), (0, 0));
+        assert_eq!(lab.world().state(stream), State::Reset);
+        assert_eq!(lab.take().len(), 0, "the guest has ended");
+    }
+
+    /// Nor does another connection of the same ports end them.
+    fn a_new_syn_waits_for_what_the_server_has_to_take_before(kind) {
+        let mut lab = Lab::new(kind);
+        let (stream, guest) = ended_before_the_server_has_read(&mut lab);
+        let mut again = TcpGuest::new(4000, SERVER);
+        again.snd_nxt = guest.snd_nxt.wrapping_add(100_000);
+        for _ in 0..2 {
+            lab.input(&again.syn(Some(1460)).frame());
+            lab.settle();
+            assert_eq!(lab.take().len(), 0, "it may ask again");
+            lab.advance(seconds(20));
+        }
+        assert_eq!(lab.dropped(DropReason::HostBusy), 2);
+        for _ in 0..2 {
+            lab.world().drain(stream);
+            lab.settle();
+        }
+        assert_eq!(lab.world().sent(stream), &[7; 1200]);
+        assert_eq!(lab.nat.flow_count(), 0);
+        again.open(&mut lab, Some(1460));
+    }
+
     /// slirp4netns #350, libslirp #86: connections hung in FIN_WAIT_2 and leaked descriptors. The
     /// server has closed for good, and the guest never sends its FIN.
     fn a_guest_that_never_closes_does_not_hold_the_connection_for_ever(kind) {
@@ -334,4 +375,18 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
         assert_eq!(lab.world().open_sockets(), 0);
     }
+}
+
+/// Both ends have ended, and the server has taken 200 of the guest's 1,200 bytes, and takes 500
+/// next.
+fn ended_before_the_server_has_read(lab: &mut Lab) -> (Token, TcpGuest) {
+    let mut guest = lab.connect(4000, SERVER);
+    let stream = lab.world().stream_to(SERVER);
+    lab.world().take_short(stream, &[200, 500]);
+    guest.send(lab, &[7; 1200]);
+    guest.send_fin(lab);
+    lab.world().ends(stream);
+    guest.drain(lab);
+    assert!(!lab.world().is_write_shut(stream));
+    (stream, guest)
 }

@@ -115,6 +115,7 @@ fn step(connection: &mut Connection, board: Option<&mut Scoreboard>) {
         12 => connection.forgive(now),
         13 => connection.host_refused_bytes(),
         14 => connection.on_stored(any(), any()),
+        15 => connection.await_host(now),
         _ => observe(connection),
     }
 }
