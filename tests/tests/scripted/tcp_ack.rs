@@ -2,6 +2,22 @@
 
 use crate::prelude::*;
 
+/// A connection whose sequence numbers wrap after 3,000 bytes, both ways. Those for the guest grow by
+/// one each 4 microseconds (RFC 6528 3), so that it waits for the right ones.
+pub(crate) fn about_to_wrap(kind: HostKind) -> (Lab, TcpGuest) {
+    let mut lab = Lab::new(kind);
+    let probe = TcpGuest::new(4000, SERVER);
+    lab.input(&probe.syn(Some(1460)).frame());
+    lab.settle();
+    let ticks = (u32::MAX - 3000).wrapping_sub(lab.take_one_tcp().seq);
+    lab.advance(Duration::from_micros(4 * u64::from(ticks)));
+    lab.take();
+    let mut guest = TcpGuest::new(4000, SERVER);
+    guest.snd_nxt = u32::MAX - 3000;
+    assert_eq!(guest.open(&mut lab, Some(1460)).seq, u32::MAX - 3000);
+    (lab, guest)
+}
+
 on_both_hosts! {
     /// ACKs used to be delayed and throughput with them; here none ever waits for a timer.
     /// RFC 9293 3.10.7.4, seventh check.
@@ -167,19 +183,9 @@ on_both_hosts! {
         assert_eq!(lab.world().state(stream), State::Open);
     }
 
-    /// Sequence numbers wrap in mid-stream both ways (ipstack #56). Those for the guest grow by one
-    /// each 4 microseconds (RFC 6528 3), so that the test waits for the right ones.
+    /// Sequence numbers wrap in mid-stream both ways (ipstack #56).
     fn sequence_numbers_wrap(kind) {
-        let mut lab = Lab::new(kind);
-        let probe = TcpGuest::new(4000, SERVER);
-        lab.input(&probe.syn(Some(1460)).frame());
-        lab.settle();
-        let ticks = (u32::MAX - 3000).wrapping_sub(lab.take_one_tcp().seq);
-        lab.advance(Duration::from_micros(4 * u64::from(ticks)));
-        lab.take();
-        let mut guest = TcpGuest::new(4000, SERVER);
-        guest.snd_nxt = u32::MAX - 3000;
-        assert_eq!(guest.open(&mut lab, Some(1460)).seq, u32::MAX - 3000);
+        let (mut lab, mut guest) = about_to_wrap(kind);
         let data = pattern(200_000);
         let stream = lab.world().stream_to(SERVER);
         lab.world().sends(stream, &data);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::prelude::*;
+use crate::tcp_ack::about_to_wrap;
 
 /// A connection whose server has just sent `len` bytes, with the segments that came out.
 fn sent_to_guest(kind: HostKind, len: usize) -> (Lab, TcpGuest, Vec<Tcp>) {
@@ -52,6 +53,45 @@ on_both_hosts! {
         assert_eq!(lab.world().open_sockets(), 0);
         let repeats = lab.take_tcp().len();
         assert!((5..=30).contains(&repeats), "{repeats} repetitions");
+    }
+
+    /// Each seventh segment is lost while the numbers wrap, both ways.
+    fn what_is_lost_where_sequence_numbers_wrap_comes_again(kind) {
+        let (mut lab, mut guest) = about_to_wrap(kind);
+        let stream = lab.world().stream_to(SERVER);
+        let data = pattern(100_000);
+        lab.world().sends(stream, &data);
+        lab.settle();
+        let (mut received, mut count) = (Vec::new(), 0);
+        while received.len() < data.len() {
+            let mut segments = lab.take_tcp();
+            if segments.is_empty() {
+                lab.advance_to_output();
+                segments = lab.take_tcp();
+            }
+            for segment in segments {
+                count += 1;
+                if count % 7 == 1 {
+                    continue;
+                }
+                if segment.seq == guest.rcv_nxt {
+                    received.extend(guest.absorb(&[segment]).0);
+                }
+                guest.send_ack(&mut lab);
+            }
+        }
+        assert!(received == data, "the bytes received");
+        for piece in data.chunks(14_600) {
+            let mut frames = guest.segments(piece);
+            let lost = frames.remove(0);
+            lab.input_batch(&frames);
+            lab.input(&lost);
+            assert_eq!(lab.take_tcp().pop().map(|ack| ack.ack), Some(guest.snd_nxt));
+        }
+        assert!(lab.world().sent(stream) == data, "the bytes sent");
+        assert!(guest.snd_nxt < 1 << 20 && guest.rcv_nxt < 1 << 20, "both have wrapped");
+        assert!(lab.counters().tcp_bytes_retransmitted > 0);
+        assert!(lab.counters().tcp_bytes_stored > 0);
     }
 
     /// The first duplicate ACK brings the missing segment at once: the link does not reorder, and

@@ -234,6 +234,29 @@ on_both_hosts! {
         assert_eq!(lab.world().open_sockets(), 0);
     }
 
+    /// Each failure of a connect is told in the call that reports it: as a reset, or as the ICMP
+    /// message with the code that a router would have sent.
+    fn each_failure_of_a_connect_is_told_at_once(kind) {
+        for (error, code) in [
+            (HostError::Refused, None),
+            (HostError::Reset, None),
+            (HostError::NetUnreachable, Some(0)),
+            (HostError::HostUnreachable, Some(1)),
+            (HostError::TimedOut, Some(1)),
+            (HostError::Prohibited, Some(13)),
+        ] {
+            let mut lab = Lab::new(kind);
+            lab.world().on_connect(SERVER, Connect::Fails(error));
+            lab.input(&TcpGuest::new(4000, SERVER).syn(Some(1460)).frame());
+            lab.deliver_event().expect("an event");
+            let packet = one(lab.take());
+            let told = packet.icmp().map(|icmp| (icmp.kind, icmp.code));
+            assert_eq!(told, code.map(|code| (3, code)), "{error}");
+            assert_eq!(packet.tcp().is_some_and(Tcp::is_reset), code.is_none(), "{error}");
+            assert_eq!(lab.nat.flow_count(), 0);
+        }
+    }
+
     /// podman #26073: a failed connect leaked its descriptor.
     fn connects_that_fail_leave_nothing_behind(kind) {
         let mut lab = Lab::with(kind, |setup| setup.flows = 8);

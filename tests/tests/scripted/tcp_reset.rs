@@ -78,6 +78,26 @@ on_both_hosts! {
         assert_eq!(lab.world().open_sockets(), 0);
     }
 
+    /// Whatever ends a connection on the host's side is a reset for the guest, in the same call.
+    fn each_failure_of_a_connection_is_a_reset_at_once(kind) {
+        for error in [
+            HostError::Reset,
+            HostError::TimedOut,
+            HostError::HostUnreachable,
+            HostError::NetUnreachable,
+            HostError::Other,
+        ] {
+            let mut lab = Lab::new(kind);
+            let guest = lab.connect(4000, SERVER);
+            let stream = lab.world().stream_to(SERVER);
+            lab.world().fails(stream, error);
+            lab.deliver_event().expect("an event");
+            let reset = lab.take_one_tcp();
+            assert!(reset.is_reset() && reset.seq == guest.rcv_nxt, "{error}: {reset:?}");
+            assert_eq!(lab.nat.flow_count(), 0, "{error}");
+        }
+    }
+
     /// A server that resets an idle connection is told of in the call that reports it.
     fn a_reset_by_the_server_is_told_at_once(kind) {
         let mut lab = Lab::new(kind);

@@ -165,6 +165,25 @@ fn senseless_blocks_are_passed_over() {
     }
 }
 
+/// RFC 2883 4: a first block tells of text that came twice, be it acknowledged or in the block
+/// behind. That is no news of the gap, and no proof of a loss.
+#[test]
+fn a_guest_may_tell_of_what_came_twice() {
+    let mut lab = out(5);
+    lab.exchange("A 1 ack 2001 win 60000 sack 1-1001", &[]);
+    lab.exchange("A 1 ack 2001 win 60000 sack 1001-2001", &[]);
+    assert!(lab.board.unwrap().is_empty() && !lab.connection.is_recovering());
+    lab.exchange("A 1 ack 2001 win 60000 sack 3001-4001", &[]);
+    let known = lab.board;
+    for _ in 0..3 {
+        lab.exchange("A 1 ack 2001 win 60000 sack 3001-4001,3001-4001", &[]);
+    }
+    assert_eq!(lab.board, known);
+    assert!(!lab.connection.is_recovering());
+    lab.exchange("A 1 ack 5001 win 60000", &[]);
+    assert_eq!(lab.host_consumed, 5000);
+}
+
 /// Without blocks in them, duplicate ACKs count as ever.
 #[test]
 fn duplicate_acks_without_blocks_are_proof_as_well() {
