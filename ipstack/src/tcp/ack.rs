@@ -90,9 +90,8 @@ impl Connection {
 
     /// Returns whether it proves a loss.
     fn on_duplicate_ack(&mut self) -> bool {
-        let flight = self.snd_max.since(self.snd_una);
-        let mss = u32::from(self.mss);
-        match self.congestion.on_duplicate(self.snd_una, self.snd_max, flight, mss) {
+        let (una, nxt, mss) = (self.snd_una, self.snd_nxt, u32::from(self.mss));
+        match self.congestion.on_duplicate(una, nxt, nxt.since(una), mss) {
             Recovery::Retransmit => {
                 self.flags.retransmit = true;
                 self.flags.timing = false;
@@ -116,7 +115,8 @@ impl Connection {
             self.measure(now, self.rtt_seq);
         }
         let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
-        let flight = max.since(una);
+        let nxt = self.snd_nxt;
+        let flight = nxt.since(una);
         let again = self.congestion.is_recovering() && board.is_lost_again(una, mss);
         // If it holds the last byte sent, and nothing new follows, nothing else can tell
         // (RFC 5827 3.2).
@@ -128,7 +128,7 @@ impl Connection {
             true
         } else {
             counts
-                && self.congestion.on_selective(lost, una, max, flight, mss) == Recovery::Retransmit
+                && self.congestion.on_selective(lost, una, nxt, flight, mss) == Recovery::Retransmit
         };
         if proven {
             board.begin();

@@ -21,9 +21,12 @@ pub(super) struct Congestion {
     ssthresh: u32,
     /// The highest sequence number sent when the last loss was detected (RFC 6582 3.2).
     recover: SeqNumber,
-    /// Duplicates with SACK blocks since anything new was acknowledged.
+    /// Duplicates since anything new was acknowledged: with SACK blocks, or of what was sent before a
+    /// timeout.
     duplicates: u8,
     recovering: bool,
+    /// The last ACK was of no more than four segments.
+    small_step: bool,
 }
 
 /// What an ACK or duplicate ACK asks for.
@@ -42,6 +45,7 @@ impl Congestion {
             recover: iss,
             duplicates: 0,
             recovering: false,
+            small_step: false,
         }
     }
 
@@ -71,6 +75,7 @@ impl Congestion {
         selective: bool,
     ) -> Recovery {
         self.duplicates = 0;
+        self.small_step = acked <= mss.saturating_mul(4);
         if self.cwnd == UNLIMITED {
             return Recovery::Nothing;
         }
@@ -134,10 +139,11 @@ impl Congestion {
             self.cwnd = self.cwnd.saturating_add(mss).min(UNLIMITED - 1);
             return Recovery::Nothing;
         }
-        // What was sent again without need is answered by a duplicate, which proves nothing
-        // (RFC 6582 3.2 step 2).
         if !self.recover.is_before(una) {
-            return Recovery::Nothing;
+            self.duplicates = self.duplicates.saturating_add(1);
+            if !self.is_lost_since_timeout(flight, mss) {
+                return Recovery::Nothing;
+            }
         }
         self.repair(nxt, flight, mss);
         self.cwnd = self.cwnd.saturating_add(mss);
@@ -159,11 +165,19 @@ impl Congestion {
         }
         self.duplicates = self.duplicates.saturating_add(1);
         let proven = lost || self.duplicates >= DUPLICATE_ACK_THRESHOLD;
-        if !proven || una.is_before(self.recover) {
+        let before = una.is_before(self.recover);
+        if !proven || (before && !self.is_lost_since_timeout(flight, mss)) {
             return Recovery::Nothing;
         }
         self.repair(nxt, flight, mss);
         Recovery::Retransmit
+    }
+
+    /// Whether what was sent again after a timeout, of which `flight` bytes are out, got lost, too.
+    /// What was sent again without need is answered by duplicates as well; but then an ACK has
+    /// stepped over it (RFC 6582 3.2 step 2 and 4.1).
+    const fn is_lost_since_timeout(&self, flight: u32, mss: u32) -> bool {
+        self.duplicates == DUPLICATE_ACK_THRESHOLD && self.small_step && flight > mss
     }
 
     /// A loss among the `flight` bytes out, the last of them before `nxt`, is to be repaired.

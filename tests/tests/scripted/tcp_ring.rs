@@ -147,6 +147,26 @@ on_both_hosts! {
         }
     }
 
+    /// A guest that was away loses a whole flight, of which only the timer can tell. What is sent
+    /// again comes faster and faster until some of it is lost, and that needs no second timeout.
+    fn a_guest_that_was_away_costs_one_timeout(kind) {
+        for sack in [true, false] {
+            let mut lab = Lab::new(kind);
+            let data = pattern(LENGTH);
+            let mut guest = Guest::open(&mut lab, sack, data.clone());
+            let stream = lab.world().stream_to(SERVER);
+            lab.world().sends(stream, &data);
+            guest.ring = 0;
+            assert_eq!(guest.round_trip(&mut lab), WINDOW);
+            guest.ring = RING;
+            let mut flights = Vec::new();
+            while guest.received < data.len() {
+                flights.push(guest.round_trip(&mut lab));
+            }
+            assert_eq!(lab.counters().tcp_timeouts, 1, "{flights:?}");
+        }
+    }
+
     /// While the guest's window is what holds the flow back, nothing is learnt of its ring: the window
     /// opens, and what is sent at once is still near what the ring keeps.
     fn a_window_that_was_small_is_answered_by_no_burst_when_it_opens(kind) {
