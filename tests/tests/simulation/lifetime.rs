@@ -5,6 +5,7 @@ use core::net::SocketAddrV4;
 use std::collections::HashMap;
 
 use slirpkit_tests::build::{ACK, FIN, RST, SYN};
+use slirpkit_tests::guest::{GUEST_IP, SERVER};
 use slirpkit_tests::packet::Tcp;
 
 const SECOND: u64 = 1_000_000;
@@ -47,8 +48,9 @@ struct Life {
     next: u32,
     /// The number behind its FIN.
     end: Option<u32>,
-    /// What the NAT has acknowledged, and the number behind the guest's FIN.
-    received: u32,
+    /// What the NAT has acknowledged, which its first SYN may not, and the number behind the guest's
+    /// FIN.
+    received: Option<u32>,
     guest_end: Option<u32>,
     /// When something new was sent, or the guest was heard that is still in step.
     since: u64,
@@ -56,6 +58,11 @@ struct Life {
 
 const fn is_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
+}
+
+/// What a segment acknowledges: the field is 0 where it does not count.
+fn acknowledged_by(segment: &Tcp) -> Option<u32> {
+    segment.has(ACK).then_some(segment.ack)
 }
 
 impl Lifetimes {
@@ -82,7 +89,7 @@ impl Lifetimes {
         if segment.has(SYN) && life.syn != segment.seq {
             *life = Life::new(now, segment);
         }
-        life.received = segment.ack;
+        life.received = acknowledged_by(segment);
         if is_after(segment.seq_end(), life.next) {
             (life.next, life.since) = (segment.seq_end(), now);
             life.end = segment.has(FIN).then_some(life.next);
@@ -117,7 +124,7 @@ impl Life {
             acknowledged: syn.seq,
             next: syn.seq_end(),
             end: None,
-            received: syn.ack,
+            received: acknowledged_by(syn),
             guest_end: None,
             since: now,
         }
@@ -129,12 +136,12 @@ impl Life {
             && !segment.has(RST)
             && !is_after(self.acknowledged, segment.ack)
             && !is_after(segment.ack, self.next)
-            && !is_after(self.received.wrapping_sub(1), segment.seq_end())
+            && self.received.is_none_or(|ack| !is_after(ack.wrapping_sub(1), segment.seq_end()))
     }
 
     /// How long it lives from `since` on, if that is not up to the host.
     fn limit(&self) -> Option<u64> {
-        let guest_ended = self.guest_end == Some(self.received);
+        let guest_ended = self.guest_end.is_some() && self.guest_end == self.received;
         if self.acknowledged == self.syn {
             Some(HANDSHAKE)
         } else if self.acknowledged != self.next {
@@ -144,5 +151,34 @@ impl Life {
         } else {
             (!guest_ended).then_some(FIN_WAIT_2)
         }
+    }
+}
+
+const GUEST: SocketAddrV4 = SocketAddrV4::new(GUEST_IP, 8000);
+
+fn segment((src, dst): Ends, flags: u8, seq: u32, ack: u32) -> Tcp {
+    Tcp { src, dst, seq, ack, flags, window: 0, options: vec![], data: vec![] }
+}
+
+/// What is known when a client's SYN is with the guest.
+fn asked() -> Lifetimes {
+    let mut lifetimes = Lifetimes::default();
+    lifetimes.on_nat_segment(0, &segment((SERVER, GUEST), SYN, 500, 0));
+    lifetimes
+}
+
+#[test]
+#[should_panic(expected = "outlives 123 s")]
+fn a_handshake_that_nobody_answers_is_noticed() {
+    asked().check(HANDSHAKE + TICKS + 1, GUEST, SERVER);
+}
+
+/// The first SYN acknowledges nothing, so that a guest is in step whatever its number is.
+#[test]
+fn an_answer_of_any_number_ends_the_handshake() {
+    for number in [0, 1, 1 << 31, u32::MAX] {
+        let mut lifetimes = asked();
+        lifetimes.on_guest_segment(0, &segment((GUEST, SERVER), SYN | ACK, number, 501));
+        lifetimes.check(KEEP_ALIVE, GUEST, SERVER);
     }
 }
