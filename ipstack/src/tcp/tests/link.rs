@@ -13,6 +13,10 @@ use crate::pool::{BLOCK_LEN, Pool};
 /// exchange ends.
 const BAD_SEGMENTS: u32 = 300;
 
+/// Timeouts in a row after which the link carries everything as it is until the end that waits has
+/// got its answer. Mere bad luck would have it give up, at the seventh timeout of a SYN.
+const MOST_TIMEOUTS: u8 = 4;
+
 /// Steps after which an exchange counts as stuck.
 const MOST_STEPS: u32 = 100_000;
 
@@ -197,15 +201,23 @@ impl Exchange {
         self.carried > BAD_SEGMENTS
     }
 
+    /// Whether the link may treat a segment badly now.
+    fn is_bad(&self) -> bool {
+        let waits_long = |end: &End| {
+            end.connection.is_some_and(|connection| connection.retries >= MOST_TIMEOUTS)
+        };
+        !self.is_late() && !self.ends.iter().any(waits_long)
+    }
+
     fn carry(&mut self, to_second: bool, header: SegmentOut, payload: &[u8]) {
         self.carried += 1;
-        let late = self.is_late();
-        if !late && self.dice.one_in(self.faults[0]) {
+        let bad = self.is_bad();
+        if bad && self.dice.one_in(self.faults[0]) {
             return;
         }
-        let copies = if !late && self.dice.one_in(self.faults[1]) { 2 } else { 1 };
+        let copies = if bad && self.dice.one_in(self.faults[1]) { 2 } else { 1 };
         for copy in 0..copies {
-            let delayed = !late && self.dice.one_in(self.faults[2]);
+            let delayed = bad && self.dice.one_in(self.faults[2]);
             let delay = 100 + if delayed { self.dice.below(300_000) } else { 0 };
             let at = self.now.micros() + delay;
             let segment = InFlight { to_second, header, payload: payload.to_vec() };
