@@ -63,6 +63,7 @@ pub(crate) fn assert_nothing_lost(machine: &mut Machine) {
     }
     assert_eq!(report["nat.tcp_timeouts"], report["timeouts_off_the_cpu"], "{report:?}");
     if report["nat.tcp_timeouts"] == 0 {
-        assert_eq!(report["nat.tcp_bytes_retransmitted"], report["nat.tcp_probes"], "{report:?}");
+        // A probe of a small window may carry a new byte.
+        assert!(report["nat.tcp_bytes_retransmitted"] <= report["nat.tcp_probes"], "{report:?}");
     }
 }
