@@ -58,7 +58,7 @@ impl Connection {
     /// The guest sends again what it was not told of for want of a promise. It is told at last, at
     /// the risk of less than one unit of its window: it would give the connection up some day.
     pub(super) fn promise_what_is_behind(&mut self) {
-        self.rcv_limit = self.rcv_limit.max(self.round_up(self.receive_window()));
+        self.rcv_limit = self.rcv_limit.max(self.whole_window());
     }
 
     /// Bytes the guest may send now; none once its FIN is beyond the edge of a full window.
@@ -149,22 +149,23 @@ impl Connection {
         bytes >> self.window_shift() << self.window_shift()
     }
 
-    /// The next window that the header can say.
-    fn round_up(&self, window: u32) -> u32 {
-        window.next_multiple_of(1 << self.window_shift())
+    /// The window, or the next that the header can say.
+    fn whole_window(&self) -> u32 {
+        self.receive_window().next_multiple_of(1 << self.window_shift())
     }
 
     /// Whether the edge lies where no window from the next byte expected can say it, so that the
     /// guest was not told of the last bytes that it has sent.
     fn is_behind(&self) -> bool {
-        let window = self.receive_window();
-        self.round_up(window) != window
+        self.whole_window() != self.receive_window()
     }
 
     /// Whether that will be so after the next segment to the guest.
     fn will_be_behind(&self) -> bool {
-        let up = self.round_up(self.receive_window());
-        self.is_behind() && up > self.rcv_limit && self.state.receives() && !self.is_worthwhile()
+        self.is_behind()
+            && self.whole_window() > self.rcv_limit
+            && self.state.receives()
+            && !self.is_worthwhile()
     }
 
     /// Where the next segment says that this end stands, after moving the edge as far as is
@@ -181,17 +182,15 @@ impl Connection {
         if !duplicate {
             self.move_edge();
         }
-        let window = self.round_up(self.receive_window());
         Advertised {
             acknowledgment: self.acknowledged(),
-            window: (window >> self.window_shift()) as u16,
+            window: (self.whole_window() >> self.window_shift()) as u16,
         }
     }
 
     /// The number that the guest is told to be expected of it: not always the next one.
     pub(super) fn acknowledged(&self) -> SeqNumber {
-        let window = self.receive_window();
-        self.rcv_nxt.minus(self.round_up(window).saturating_sub(window))
+        self.rcv_nxt.minus(self.whole_window().saturating_sub(self.receive_window()))
     }
 
     fn move_edge(&mut self) {
@@ -200,7 +199,7 @@ impl Connection {
         } else if self.will_be_behind() {
             self.receive_window()
         } else {
-            self.round_up(self.receive_window())
+            self.whole_window()
         };
         self.rcv_adv = self.rcv_nxt.plus(window);
     }

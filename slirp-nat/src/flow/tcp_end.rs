@@ -24,10 +24,7 @@ impl Core<'_> {
         let Some(flow) = self.table.get_mut(id) else { return };
         let Body::Tcp(tcp) = &mut flow.body else { return };
         // Parked bytes were acknowledged: they outlive the connection with the guest.
-        if tcp.connection.state() == State::Closed
-            && tcp.owes_host()
-            && tcp.connection.deadline().is_none()
-        {
+        if tcp.owes_host() && tcp.connection.deadline().is_none() {
             tcp.connection.await_host(io.now);
         }
         if tcp.connection.is_done_with_host() && !tcp.owes_host() {

@@ -27,14 +27,17 @@ struct Guest {
 }
 
 impl Guest {
-    fn open(lab: &mut Lab, sack: bool, data: Vec<u8>) -> Self {
+    /// A guest with a connection whose server has just sent `LENGTH` bytes.
+    fn asking(lab: &mut Lab, sack: bool) -> Self {
         let mut end = TcpGuest::new(4000, SERVER);
         if sack {
             end.open_with_sack(lab);
         } else {
             end.open(lab, Some(1460));
         }
-        let start = end.rcv_nxt;
+        let (start, data) = (end.rcv_nxt, pattern(LENGTH));
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().sends(stream, &data);
         Self { end, ring: RING, sack, start, received: 0, kept: BTreeMap::new(), data }
     }
 
@@ -95,13 +98,10 @@ impl Guest {
 
 /// Downloads through a ring of that many frames; returns how many were sent in each round trip.
 fn download(lab: &mut Lab, ring: usize, sack: bool) -> Vec<usize> {
-    let data = pattern(LENGTH);
-    let mut guest = Guest::open(lab, sack, data.clone());
+    let mut guest = Guest::asking(lab, sack);
     guest.ring = ring;
-    let stream = lab.world().stream_to(SERVER);
-    lab.world().sends(stream, &data);
     let mut flights = Vec::new();
-    while guest.received < data.len() {
+    while guest.received < LENGTH {
         flights.push(guest.round_trip(lab));
         assert!(flights.len() < 10_000, "{} bytes received", guest.received);
     }
@@ -133,10 +133,7 @@ on_both_hosts! {
     fn a_flight_mostly_lost_is_repaired_in_a_few_round_trips(kind) {
         for (sack, most) in [(true, 10), (false, 40)] {
             let mut lab = Lab::new(kind);
-            let data = pattern(LENGTH);
-            let mut guest = Guest::open(&mut lab, sack, data.clone());
-            let stream = lab.world().stream_to(SERVER);
-            lab.world().sends(stream, &data);
+            let mut guest = Guest::asking(&mut lab, sack);
             let mut round_trips = 0;
             while guest.received < WINDOW * 1460 {
                 guest.round_trip(&mut lab);
@@ -152,15 +149,12 @@ on_both_hosts! {
     fn a_guest_that_was_away_costs_one_timeout(kind) {
         for sack in [true, false] {
             let mut lab = Lab::new(kind);
-            let data = pattern(LENGTH);
-            let mut guest = Guest::open(&mut lab, sack, data.clone());
-            let stream = lab.world().stream_to(SERVER);
-            lab.world().sends(stream, &data);
+            let mut guest = Guest::asking(&mut lab, sack);
             guest.ring = 0;
             assert_eq!(guest.round_trip(&mut lab), WINDOW);
             guest.ring = RING;
             let mut flights = Vec::new();
-            while guest.received < data.len() {
+            while guest.received < LENGTH {
                 flights.push(guest.round_trip(&mut lab));
             }
             assert_eq!(lab.counters().tcp_timeouts, 1, "{flights:?}");
@@ -172,17 +166,14 @@ on_both_hosts! {
     fn a_window_that_was_small_is_answered_by_no_burst_when_it_opens(kind) {
         for sack in [true, false] {
             let mut lab = Lab::new(kind);
-            let data = pattern(LENGTH);
-            let mut guest = Guest::open(&mut lab, sack, data.clone());
-            let stream = lab.world().stream_to(SERVER);
-            lab.world().sends(stream, &data);
+            let mut guest = Guest::asking(&mut lab, sack);
             for (window, round_trips) in [(u16::MAX, 60), (4 * 1460, 100), (u16::MAX, 0)] {
                 guest.end.window = window;
                 for _ in 0..round_trips {
                     guest.round_trip(&mut lab);
                 }
             }
-            while guest.received < data.len() {
+            while guest.received < LENGTH {
                 let flight = guest.round_trip(&mut lab);
                 assert!(flight <= 2 * RING, "{flight} segments");
             }
