@@ -8,7 +8,7 @@ use ipstack::pool::BLOCK_DATA_LEN;
 use slirp_nat::Protocol;
 use slirp_nat::host::{HostError, Token};
 use slirpkit_tests::build::{ACK, RST, SYN};
-use slirpkit_tests::host::State;
+use slirpkit_tests::host::{State, World};
 use slirpkit_tests::packet::Tcp;
 use slirpkit_tests::{Lab, Watch};
 
@@ -81,7 +81,7 @@ impl Streams {
         let held = last.filter(|token| world.is_accepted(*token));
         match (event, held) {
             (HostEvent::Connects(outcome), _) => world.on_connect(remote, outcome.script()),
-            (HostEvent::Dial, None) if connection == CLIENT && last.is_none() => {
+            (HostEvent::Dial, _) if connection == CLIENT && !self.has_client(world) => {
                 let token = world.dial(FORWARDED, remote);
                 self.sockets.entry(token).or_default().is_client = true;
             }
@@ -93,6 +93,13 @@ impl Streams {
             }
             _ => {}
         }
+    }
+
+    /// Whether there is a client that the NAT has not closed: between the same two addresses there
+    /// is no second one.
+    fn has_client(&self, world: &World) -> bool {
+        let is_open = |token: &Token| world.state(*token) == State::Open;
+        self.sockets.iter().any(|(token, socket)| socket.is_client && is_open(token))
     }
 
     fn act_on_stream(&mut self, lab: &mut Lab, token: Token, event: HostEvent) {
@@ -135,8 +142,7 @@ impl Streams {
     }
 
     /// Finds the socket of a connection that the NAT has sent a SYN for: one without a connection,
-    /// which is a client's if the guest has not asked. Clients are asked for in the order in which
-    /// they came; of what is closed already the newest was meant.
+    /// which is a client's if the guest has not asked; of several the open one, or the newest.
     fn meet(&mut self, lab: &mut Lab, segment: &Tcp) {
         let Some(number) = connection_of(segment) else { return };
         let world = lab.world();
@@ -153,9 +159,7 @@ impl Streams {
         tokens.extend(world.streams_to(segment.src));
         tokens.retain(|token| !socket(token).is_known);
         let token = tokens.into_iter().max_by_key(|token| {
-            let (is_open, number) = (is_open(*token), i64::from(token.0));
-            let order = if is_open { -number } else { number };
-            (is_open, socket(token).is_client != segment.has(ACK), order)
+            (is_open(*token), socket(token).is_client != segment.has(ACK), token.0)
         });
         let Some(token) = token else {
             assert!(known.is_some(), "no socket behind {segment:?}");

@@ -86,6 +86,19 @@ fn a_client_is_answered() {
     }
 }
 
+/// Which of two clients with one address a SYN asks for, nobody could tell.
+#[test]
+fn a_client_connects_again_only_once_it_is_gone() {
+    let dial = Event::Host(CLIENT, HostEvent::Dial);
+    let refuse = Event::Guest(CLIENT, Segment::Reset(0));
+    let answer = Event::Guest(CLIENT, Segment::Answer { anew: true, options: OPTIONS });
+    let mut bench = after(SIZES, &[dial.clone(), dial.clone(), answer, Event::Batch]);
+    assert_eq!(bench.lab.counters().tcp_accepted, 1);
+    [refuse, Event::Batch, dial].iter().for_each(|event| bench.take(event));
+    assert_eq!((bench.lab.counters().tcp_aborted, bench.lab.counters().tcp_accepted), (1, 2));
+    bench.fall_silent();
+}
+
 #[test]
 fn a_guest_that_loses_a_segment_tells_what_it_holds_and_gets_the_rest() {
     let mut bench = established(
