@@ -311,9 +311,11 @@ impl Core<'_> {
         }
         self.shut_down_if_owed(io, id);
         let Some(tcp) = self.tcp(id) else { return };
-        let limited = tcp.connection.is_receive_limited();
-        if limited && (stored > 0 || !text.is_empty()) {
-            self.promise_window(io, id);
+        // Whoever finds the window closed may be asking, and of room that no event told of, as that
+        // of a link that was away, this is the time to learn.
+        let closed = tcp.connection.receive_window() == 0;
+        if closed || stored > 0 || !text.is_empty() {
+            self.tell_of_room(io, id);
         }
         self.table.make_ready(id);
         self.after_tcp(io, id);

@@ -116,14 +116,7 @@ impl Core<'_> {
         self.shut_down_if_owed(io, id);
         let Some(tcp) = self.tcp(id) else { return };
         tcp.connection.await_host(io.now);
-        if tcp.connection.is_receive_limited() {
-            self.promise_window(io, id);
-            if let Some(tcp) = self.tcp(id)
-                && tcp.connection.owes_window_update()
-            {
-                tcp.connection.owe_ack();
-            }
-        }
+        self.tell_of_room(io, id);
     }
 
     pub(crate) fn on_tcp_timer<H: Host + ?Sized, L: Link + ?Sized>(

@@ -31,8 +31,26 @@ impl Core<'_> {
         share.min(self.config.max_window)
     }
 
+    /// Looks for more room if the guest may be in want of it, and has the guest told of what is worth
+    /// it.
+    pub(super) fn tell_of_room<H: Host + ?Sized, L: Link + ?Sized>(
+        &mut self,
+        io: &mut Io<'_, H, L>,
+        id: FlowId,
+    ) {
+        if !self.tcp(id).is_some_and(|tcp| tcp.connection.is_receive_limited()) {
+            return;
+        }
+        self.promise_window(io, id);
+        if let Some(tcp) = self.tcp(id)
+            && tcp.connection.owes_window_update()
+        {
+            tcp.connection.owe_ack();
+        }
+    }
+
     /// Offers the guest what the host takes for certain, and no more than the link can queue.
-    pub(crate) fn promise_window<H: Host + ?Sized, L: Link + ?Sized>(
+    fn promise_window<H: Host + ?Sized, L: Link + ?Sized>(
         &mut self,
         io: &mut Io<'_, H, L>,
         id: FlowId,

@@ -1,6 +1,10 @@
 //! Windows both ways: what is promised to the guest, and what the guest has promised.
 
+use slirp_nat::Protocol;
+
 use crate::prelude::*;
+
+const PUBLIC: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 2222);
 
 /// How many bytes a segment's window lets the guest have in flight, without scaling.
 fn edge(segment: &Tcp) -> u32 {
@@ -210,6 +214,48 @@ on_both_hosts! {
         let ack = lab.take_tcp().pop().expect("an ACK");
         assert_eq!(ack.ack, guest.snd_nxt);
         assert!(ack.window >= 1460, "window {}", ack.window);
+    }
+
+    /// A host may have no room yet when a connection begins, or less than the window can tell. It is
+    /// asked to say when it has some, since a guest with nothing but a closed window sends nothing
+    /// that would be the occasion.
+    fn room_that_comes_after_the_handshake_is_told_of(kind) {
+        for room in [0, 100] {
+            let mut lab = Lab::new(kind);
+            lab.forward(Protocol::Tcp, PUBLIC, 22).expect("a forward");
+            lab.world().room = Some(room);
+            let mut guest = TcpGuest::new(4000, SERVER);
+            let syn = guest.syn(Some(1460)).window_scale(7);
+            assert_eq!(guest.open_by(&mut lab, &syn).window, 0);
+            let client = lab.world().dial(PUBLIC, OTHER);
+            lab.world().set_room(client, room);
+            lab.settle();
+            TcpGuest::accept(&mut lab, 22);
+            lab.take();
+            for stream in [lab.world().stream_to(SERVER), client] {
+                lab.world().set_room(stream, 100_000);
+                lab.deliver_event().expect("an event");
+                let update = lab.take_one_tcp();
+                assert!(update.is_pure_ack() && update.window > 0, "{update:?}");
+            }
+        }
+    }
+
+    /// While the link is away it queues nothing, and no room of the host can be promised. Once it is
+    /// back no event says so, but the guest asks.
+    fn a_window_closed_while_the_link_was_away_opens_when_the_guest_asks(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        fill(&mut lab, &mut guest, stream);
+        lab.link.guest_queue_frames = 0;
+        lab.world().set_room(stream, 100_000);
+        lab.settle();
+        lab.expect_nothing();
+        lab.link.guest_queue_frames = usize::MAX;
+        lab.input(&guest.segment().data(b"?").frame());
+        let answer = lab.take_one_tcp();
+        assert!(answer.ack == guest.snd_nxt && answer.window >= 1460, "{answer:?}");
     }
 
     /// A kernel says that it has more room only after it was two thirds full. As long as the pool
