@@ -419,6 +419,10 @@ impl Connection {
 
     /// `length` bytes of text were received in order.
     fn pass(&mut self, length: u32) {
+        if length > 0 {
+            // They would ask for what has come, and count as asking for what follows.
+            self.duplicates_owed = 0;
+        }
         self.rcv_nxt = self.rcv_nxt.plus(length);
         // What was promised is used up: the window closes until there is a new promise.
         self.rcv_limit = self.rcv_limit.saturating_sub(length);
