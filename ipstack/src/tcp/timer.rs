@@ -156,6 +156,8 @@ impl Connection {
         self.backoffs = self.backoffs.saturating_add(1);
         self.flags.timing = false;
         self.flags.retransmit = false;
+        // It has repaired nothing, and what comes now answers what is sent from here on.
+        self.flags.tail_probed = false;
         if self.is_half_open() {
             self.flags.syn_owed = true;
         } else {

@@ -276,6 +276,33 @@ on_both_hosts! {
         assert!(lab.counters().tcp_fast_retransmits > 0);
     }
 
+    /// Where something was lost before, the tail of a flight is probed for (RFC 8985 7). If that goes
+    /// unanswered, too, the timeout behind it makes a small beginning like any other.
+    fn a_timeout_behind_an_unanswered_probe_is_one_like_any_other(kind) {
+        let (mut lab, mut guest, segments) = sent_to_guest(kind, 14_600);
+        guest.send_ack(&mut lab);
+        assert_eq!(lab.take_tcp(), segments[..1]);
+        guest.absorb(&segments);
+        guest.send_ack(&mut lab);
+        let stream = lab.world().stream_to(SERVER);
+        for _ in 0..20 {
+            lab.world().sends(stream, &pattern(29_200));
+            guest.receive(&mut lab, 29_200);
+        }
+        lab.world().sends(stream, &pattern(29_200));
+        lab.settle();
+        let flight = lab.take_tcp();
+        assert_eq!(flight.len(), 20);
+        for _ in ["probe", "timeout"] {
+            lab.advance_to_output();
+            assert_eq!(lab.take_tcp(), flight[..1]);
+        }
+        assert_eq!((lab.counters().tcp_probes, lab.counters().tcp_timeouts), (1, 1));
+        guest.absorb(&flight[..1]);
+        guest.send_ack(&mut lab);
+        assert_eq!(lab.take_tcp(), flight[1..3], "two segments");
+    }
+
     /// Time in which the guest could not be reached counts towards no timeout, and a clock that
     /// jumps (a paused guest, a sleeping laptop) fires each timer at most once and kills no flow.
     fn a_jump_of_the_clock_kills_no_flow(kind) {
