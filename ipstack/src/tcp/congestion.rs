@@ -76,6 +76,10 @@ impl Congestion {
     ) -> Recovery {
         self.duplicates = 0;
         self.small_step = acked <= mss.saturating_mul(4);
+        if self.recover.is_before(una) {
+            // It is to stay before whatever follows, also once that is 2^31 bytes further on.
+            self.recover = una.minus(1);
+        }
         if self.cwnd == UNLIMITED {
             return Recovery::Nothing;
         }
@@ -228,6 +232,17 @@ mod tests {
         assert_eq!(c.on_ack(2000, SeqNumber(2001), 8000, MSS, false), Recovery::Retransmit);
         assert_eq!(c.on_ack(8000, nxt, 0, MSS, false), Recovery::Nothing);
         assert_eq!(c.window(), 2000);
+    }
+
+    #[test]
+    fn a_loss_counts_however_much_has_come_since_the_last_one() {
+        let mut c = Congestion::new(SeqNumber(0));
+        let una = |gibibytes: u32| SeqNumber(1).plus(gibibytes << 30);
+        for gibibytes in 1..=3 {
+            assert_eq!(c.on_ack(1 << 30, una(gibibytes), 0, MSS, false), Recovery::Nothing);
+        }
+        let nxt = una(3).plus(10_000);
+        assert_eq!(c.on_duplicate(una(3), nxt, 10_000, MSS), Recovery::Retransmit);
     }
 
     #[test]
