@@ -291,7 +291,7 @@ impl Core<'_> {
         let Some(flow) = self.table.get_mut(id) else { return };
         let (Some(token), Body::Tcp(tcp)) = (flow.token, &mut flow.body) else {
             self.table.make_ready(id);
-            return self.table.reschedule(id);
+            return self.after_tcp(io, id);
         };
         if acked > 0 {
             io.host.consume(token, acked as usize);

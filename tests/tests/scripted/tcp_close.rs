@@ -296,6 +296,23 @@ on_both_hosts! {
         assert_eq!(lab.world().sent(second), b"second life");
     }
 
+    /// The guest ends TIME-WAIT by a reset and asks anew, all while nothing can be sent to it.
+    fn a_reset_ends_time_wait_while_the_link_has_no_room(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().ends(stream);
+        guest.drain(&mut lab);
+        guest.send_fin(&mut lab);
+        lab.take();
+        lab.link.set_frames(0);
+        lab.input(&build::ping(GATEWAY, 1, 1, b"x"));
+        guest.send_reset(&mut lab);
+        assert_eq!(lab.nat.flow_count(), 0);
+        lab.input(&TcpGuest::new(4000, SERVER).syn(Some(1460)).frame());
+        assert_eq!(lab.world().connects(), 2);
+    }
+
     /// Bytes that the guest was promised outlive its connection, but not for ever: a server gets ten
     /// minutes to take more of them, and then ten more.
     fn a_server_that_never_reads_does_not_hold_what_has_ended_for_ever(kind) {
