@@ -32,7 +32,8 @@ impl Core<'_> {
     ) {
         let Some(tcp) = self.table.tcp(id) else { return };
         self.share.count(io.now, &mut tcp.upload_epoch);
-        let share = self.share.of(self.pool.blocks());
+        // If there are more flows than blocks, some of them have one.
+        let share = self.share.of(self.pool.blocks()).max(1);
         let Some(index) = self.recovery_of(id) else {
             return self.stats.drop(DropReason::TcpGap);
         };

@@ -59,6 +59,21 @@ on_both_hosts! {
         assert_eq!(sent, [&[3 * BLOCK_DATA_LEN][..], &[1000 + 2 * BLOCK_DATA_LEN; MODEST as usize]].concat());
     }
 
+    /// More flows than there are blocks: some of them have one, and no block is left unused.
+    fn a_pool_of_fewer_blocks_than_flows_is_used_all_the_same(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.pool = 2 * BLOCK_LEN);
+        let guests: Vec<TcpGuest> = (0..3).map(|n| lab.connect(4000 + n, SERVER)).collect();
+        for guest in &guests {
+            send_from(&mut lab, guest, 0, 100);
+        }
+        for guest in &guests {
+            send_from(&mut lab, guest, 200, 100);
+        }
+        let reached: Vec<usize> =
+            guests.iter().map(|guest| send_from(&mut lab, guest, 100, 100)).collect();
+        assert_eq!(reached, [300, 300, 200]);
+    }
+
     /// Bytes after a short write are acknowledged and stay; of ten flows with gaps none gets their
     /// blocks, and all ten share what is left.
     fn acknowledged_bytes_stay_whatever_lies_beyond_gaps(kind) {
