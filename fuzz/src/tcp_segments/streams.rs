@@ -154,11 +154,12 @@ impl Streams {
         }
         let sockets = &self.sockets;
         let socket = |token: &Token| sockets.get(token).copied().unwrap_or_default();
-        // A client may be shown with another port than its own, and the guest may ask for that.
-        let mut tokens = world.streams_to(ends(number).1);
-        tokens.extend(world.streams_to(segment.src));
-        tokens.retain(|token| !socket(token).is_known);
-        let token = tokens.into_iter().max_by_key(|token| {
+        // Only a client may be shown with another port than its own.
+        let clients = world.streams_to(ends(number).1).into_iter();
+        let clients = clients.filter(|token| socket(token).is_client);
+        let others = world.streams_to(segment.src).into_iter();
+        let tokens = clients.chain(others.filter(|token| !socket(token).is_client));
+        let token = tokens.filter(|token| !socket(token).is_known).max_by_key(|token| {
             (is_open(*token), socket(token).is_client != segment.has(ACK), token.0)
         });
         let Some(token) = token else {
