@@ -58,14 +58,14 @@ pub(crate) struct Neighbours {
     entries: Vec<(Ipv4Addr, MacAddr), MAX_NEIGHBOURS>,
     /// Where the next entry goes once all are taken.
     oldest: usize,
-    /// What was asked last, and when.
-    asked: Option<(Ipv4Addr, Instant)>,
+    /// What was asked for lately, and when.
+    asked: Vec<(Ipv4Addr, Instant), MAX_NEIGHBOURS>,
 }
 
 impl Neighbours {
     /// No neighbours.
     pub(crate) const fn new() -> Self {
-        Self { entries: Vec::new(), oldest: 0, asked: None }
+        Self { entries: Vec::new(), oldest: 0, asked: Vec::new() }
     }
 
     /// Takes the sender of a valid ARP packet, or the source of an IP packet and of the frame that
@@ -89,15 +89,13 @@ impl Neighbours {
         true
     }
 
-    /// Whether the guests may be asked at `now` who has `address`; takes note that they are.
+    /// Whether the guests may be asked at `now` who has `address`; takes note that they are. No more
+    /// addresses are asked for at a time than could be kept, or flows to many guests that are gone
+    /// would ask for all of them whenever one of the others is visited.
     pub(crate) fn may_ask(&mut self, now: Instant, address: Ipv4Addr) -> bool {
-        let recently = self
-            .asked
-            .is_some_and(|(last, at)| last == address && now.since(at) < QUESTION_INTERVAL);
-        if !recently {
-            self.asked = Some((address, now));
-        }
-        !recently
+        self.asked.retain(|(_, at)| now.since(*at) < QUESTION_INTERVAL);
+        !self.asked.iter().any(|(asked, _)| *asked == address)
+            && self.asked.push((address, now)).is_ok()
     }
 
     /// The hardware address of a guest.

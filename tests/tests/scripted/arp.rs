@@ -1,8 +1,22 @@
 //! ARP.
 
-use slirpkit_tests::packet::Arp;
+use slirp_nat::{Forward, Protocol};
+use slirpkit_tests::packet::{Arp, Packet};
 
 use crate::prelude::*;
+
+const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 7), 7);
+
+const fn guest(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 2, last)
+}
+
+/// Whom the frames for the guests ask for; all that is not a question is `others`.
+fn questions(lab: &mut Lab) -> (Vec<Ipv4Addr>, Vec<Packet>) {
+    let (questions, others): (Vec<_>, Vec<_>) =
+        lab.take().into_iter().partition(|packet| packet.arp().is_some());
+    (questions.iter().filter_map(|packet| packet.arp().map(|arp| arp.target)).collect(), others)
+}
 
 on_both_hosts! {
     /// The gateway and the name server have hardware addresses, and nobody else does, so that a
@@ -83,5 +97,60 @@ on_both_hosts! {
         assert_eq!(packet.ip().map(|ip| ip.dst), Some(other_ip));
         lab.input(&build::ping(GATEWAY, 1, 1, b"x"));
         assert_eq!(one(lab.take()).dst_mac, GUEST_MAC);
+    }
+
+    /// RFC 1122 2.3.2.1: each once a second, however often a forward to a guest that is gone gets
+    /// its turn.
+    fn two_guests_that_are_gone_are_asked_for_once_a_second_each(kind) {
+        let mut lab = Lab::new(kind);
+        for last in [50, 51] {
+            let host = SocketAddr::from((Ipv4Addr::UNSPECIFIED, u16::from(last)));
+            let rule = Forward { protocol: Protocol::Udp, host, guest: (guest(last), 53).into() };
+            lab.add_forward(rule).expect("a forward");
+            let socket = lab.world().bound(host);
+            lab.world().deliver_from(socket, PEER, b"hello");
+        }
+        lab.settle();
+        for _ in 0..3 {
+            for _ in 0..100 {
+                lab.input(&build::gratuitous_arp());
+            }
+            let (asked, others) = questions(&mut lab);
+            assert_eq!((asked, others.len()), (vec![guest(50), guest(51)], 0));
+            lab.advance(seconds(1));
+        }
+    }
+
+    /// Flows that wait for many guests ask for some of them in a second, whoever shows up
+    /// meanwhile, and each gets what waits for it once it answers.
+    fn a_frame_sets_off_no_flood_of_questions(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.rings = 64);
+        for last in 100..150 {
+            let source = (guest(last), 6000);
+            let ip = build::IpBuilder { src: source.0, ..build::IpBuilder::new(*PEER.ip(), build::UDP) };
+            lab.input(&ip.frame(&build::udp_datagram(source, (*PEER.ip(), PEER.port()), b"a")));
+        }
+        for socket in lab.world().open_datagrams() {
+            lab.world().deliver_from(socket, PEER, b"b");
+        }
+        lab.settle();
+        let (asked, others) = questions(&mut lab);
+        assert_eq!((asked.len(), others.len()), (16, 16), "the last sixteen are known");
+        for last in 20..60 {
+            lab.input(&build::arp(2, (GUEST_MAC, guest(last)), (build::ROUTER_MAC, GATEWAY)));
+        }
+        assert!(questions(&mut lab).0.is_empty(), "within the same second");
+        let mut received = others.len();
+        let mut asked = asked;
+        for _ in 0..4 {
+            for guest in asked {
+                lab.input(&build::arp(2, (GUEST_MAC, guest), (build::ROUTER_MAC, GATEWAY)));
+            }
+            lab.advance(seconds(1));
+            lab.input(&build::arp(2, (GUEST_MAC, guest(20)), (build::ROUTER_MAC, GATEWAY)));
+            let (more, others) = questions(&mut lab);
+            (asked, received) = (more, received + others.len());
+        }
+        assert_eq!((asked.len(), received), (0, 50));
     }
 }
