@@ -194,6 +194,9 @@ reasons! {
         IcmpChecksum => "icmp checksum",
         /// An ICMP message that is not translated.
         IcmpType => "icmp type",
+        /// An ICMP error about a TCP segment that is not on its way: anybody could make it up
+        /// (RFC 5927 4.1).
+        IcmpQuote => "icmp quote",
         /// A malformed or unanswerable DHCP message.
         Dhcp => "dhcp",
         /// A malformed DNS message.

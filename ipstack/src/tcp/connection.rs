@@ -350,6 +350,13 @@ impl Connection {
         self.timer = Timer::Off;
     }
 
+    /// Whether `sequence` is the number of something sent and not yet acknowledged: what an ICMP
+    /// error that is no forgery quotes (RFC 5927 4.1).
+    #[must_use]
+    pub const fn is_outstanding(&self, sequence: SeqNumber) -> bool {
+        sequence.since(self.snd_una) < self.snd_max.since(self.snd_una)
+    }
+
     /// Everything below this number was sent before.
     #[must_use]
     pub const fn sent_up_to(&self) -> SeqNumber {

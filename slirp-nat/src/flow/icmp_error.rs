@@ -120,15 +120,20 @@ impl Core<'_> {
             return self.stats.drop(DropReason::IcmpType);
         };
         let Some(tcp) = self.tcp(id) else { return };
+        let sequence = quoted.tcp_sequence.map(SeqNumber);
+        if !sequence.is_some_and(|sequence| tcp.connection.is_outstanding(sequence)) {
+            return self.stats.drop(DropReason::IcmpQuote);
+        }
         match message.kind() {
-            Icmpv4Kind::DestinationUnreachable { code, next_hop_mtu }
-                if code == icmpv4::CODE_FRAGMENTATION_NEEDED =>
-            {
-                // Before RFC 1191 the field was unused; then the guest means nothing by it.
-                if next_hop_mtu > 0 {
-                    tcp.connection.limit_mss(next_hop_mtu.saturating_sub(IP_AND_TCP));
-                }
-            }
+            // Before RFC 1191 the field was unused; then the guest means nothing by it.
+            Icmpv4Kind::DestinationUnreachable {
+                code: icmpv4::CODE_FRAGMENTATION_NEEDED,
+                next_hop_mtu: 0,
+            } => self.stats.drop(DropReason::IcmpType),
+            Icmpv4Kind::DestinationUnreachable {
+                code: icmpv4::CODE_FRAGMENTATION_NEEDED,
+                next_hop_mtu,
+            } => tcp.connection.limit_mss(next_hop_mtu.saturating_sub(IP_AND_TCP)),
             // A hard error ends an attempt to connect (RFC 9293 3.9.2.2); later ones are soft,
             // since anybody can make them up (RFC 5927).
             Icmpv4Kind::DestinationUnreachable { .. } if tcp.connection.is_half_open() => {

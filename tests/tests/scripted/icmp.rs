@@ -14,6 +14,20 @@ fn about(packet: &[u8], kind: u8) -> Vec<u8> {
     build::IpBuilder::new(GATEWAY, build::ICMP).frame(&message)
 }
 
+/// The guest, or a router before it, says that `packet` is longer than what it carries (RFC 1191).
+fn too_long(packet: &[u8], mtu: u16) -> Vec<u8> {
+    let [high, low] = mtu.to_be_bytes();
+    let message = build::icmp_message(3, 4, [0, 0, high, low], &packet[..28]);
+    build::IpBuilder::new(GATEWAY, build::ICMP).frame(&message)
+}
+
+/// The same packet with another sequence number.
+fn renumbered(packet: &[u8], sequence: u32) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    packet[24..28].copy_from_slice(&sequence.to_be_bytes());
+    packet
+}
+
 fn far() -> SocketAddr {
     SocketAddr::from((FAR, 0))
 }
@@ -156,6 +170,11 @@ on_both_hosts! {
         let client = lab.world().dial(at, SERVER);
         lab.settle();
         let syn = one(lab.take());
+        let number = syn.tcp().expect("TCP").seq;
+        for other in [number.wrapping_sub(1), number.wrapping_add(1)] {
+            lab.exchange(&[about(&renumbered(&syn.bytes[14..], other), 3)]);
+        }
+        assert_eq!((lab.dropped(DropReason::IcmpQuote), lab.nat.flow_count()), (2, 1));
         lab.exchange(&[about(&syn.bytes[14..], 3)]);
         assert_eq!(lab.world().state(client), State::Reset);
         assert_eq!(lab.nat.flow_count(), 0);
@@ -184,6 +203,39 @@ on_both_hosts! {
         assert_eq!(lab.dropped(DropReason::IcmpType), 4);
         assert_eq!((lab.nat.flow_count(), lab.world().state(stream)), (2, State::Open));
         assert_eq!(guest.absorb(&[segment.tcp().expect("TCP").clone()]).0, b"hello");
+    }
+
+    /// RFC 5927 4.1: a lower MTU is believed of a segment that is on its way, and of no other.
+    fn a_lower_mtu_is_believed_of_what_is_on_its_way_only(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        let first = guest.rcv_nxt;
+        lab.world().sends(stream, &pattern(2000));
+        lab.settle();
+        let old = lab.take()[0].bytes[14..].to_vec();
+        for forged in [first.wrapping_sub(1), first + 2000, first + 70_000, !first] {
+            lab.exchange(&[too_long(&renumbered(&old, forged), 576)]);
+        }
+        assert_eq!(lab.dropped(DropReason::IcmpQuote), 4);
+        guest.rcv_nxt = first + 2000;
+        guest.send_ack(&mut lab);
+        lab.exchange(&[too_long(&old, 576)]);
+        assert_eq!(lab.dropped(DropReason::IcmpQuote), 5);
+        lab.world().sends(stream, &pattern(1460));
+        lab.settle();
+        let whole = one(lab.take());
+        assert_eq!(whole.tcp().map(|tcp| tcp.data.len()), Some(1460));
+        lab.exchange(&[too_long(&whole.bytes[14..], 0)]);
+        assert_eq!(lab.dropped(DropReason::IcmpType), 1, "as before RFC 1191");
+        lab.exchange(&[too_long(&renumbered(&old, first + 3459), 576)]);
+        guest.rcv_nxt = first + 3460;
+        guest.send_ack(&mut lab);
+        lab.world().sends(stream, &pattern(1460));
+        lab.settle();
+        let lengths: Vec<usize> = lab.take_tcp().iter().map(|tcp| tcp.data.len()).collect();
+        assert_eq!(lengths, [536, 536, 388]);
+        assert_eq!(lab.dropped(DropReason::IcmpQuote), 5);
     }
 
     /// ICMP other than echo requests makes nothing.

@@ -105,7 +105,7 @@ fn step(connection: &mut Connection, board: Option<&mut Scoreboard>) {
         2 => connection.host_connected(),
         3 => connection.host_readable(),
         4 => connection.host_failed(),
-        5 => connection.limit_mss(any()),
+        5 if connection.is_outstanding(SeqNumber(any())) => connection.limit_mss(any()),
         6 => connection.promise(any()),
         7 => connection.owe_ack(),
         8 => keep(connection.abort()),
