@@ -281,18 +281,20 @@ impl Core<'_> {
         meta: &DatagramMeta,
     ) -> Option<FlowId> {
         let actual = Endpoint::new(meta.remote);
+        let local = wide(meta.local.unwrap_or(listener.rule.host.ip()));
         for key in self.client_keys(io.host, FlowKind::Udp, guest, meta.remote) {
             let Some(id) = self.table.find(&key) else {
                 let mut flow = DatagramFlow::new(DatagramRole::Forwarded);
                 flow.actual_remote = actual;
-                flow.local = wide(meta.local.unwrap_or(listener.rule.host.ip()));
+                flow.local = local;
                 let id = self.insert_datagram(io, key, flow).ok()?;
                 self.table.get_mut(id)?.token = Some(listener.token);
                 return Some(id);
             };
             let known = self.table.get(id).is_some_and(|flow| {
                 flow.token == Some(listener.token)
-                    && matches!(&flow.body, super::Body::Datagram(d) if d.actual_remote == actual)
+                    && matches!(&flow.body, super::Body::Datagram(d)
+                        if (d.actual_remote, d.local) == (actual, local))
             });
             if known {
                 return Some(id);

@@ -228,6 +228,8 @@ impl Core<'_> {
         let Some(flow) = self.table.get(id) else { return };
         let (Some(token), Body::Datagram(datagram)) = (flow.token, &flow.body) else { return };
         let local = datagram.local;
+        // Of a client's flow it is the guest that answers.
+        let answers = datagram.role == DatagramRole::Forwarded;
         let segment_size = match flow.key.kind {
             FlowKind::Udp => outgoing.packet.offload.segment_size,
             FlowKind::Tcp | FlowKind::Ping => 0,
@@ -242,7 +244,7 @@ impl Core<'_> {
         if datagram.readable {
             self.table.make_ready(id);
         }
-        self.touch(io.now, id, false);
+        self.touch(io.now, id, answers);
         match self.send_segments(io.host, token, &meta, outgoing.data) {
             Ok(()) => {}
             Err(HostError::WouldBlock) => self.stats.drop(DropReason::HostBusy),

@@ -232,6 +232,45 @@ on_both_hosts! {
         assert_eq!(one(lab.world().take_sent_datagrams()).meta.local, Some(written_to));
     }
 
+    /// The same for a client that writes to two addresses of the host from one port.
+    fn answers_leave_from_each_of_the_addresses_written_to(kind) {
+        let mut lab = forwarded(kind, Protocol::Udp, PUBLIC);
+        let socket = lab.world().bound(PUBLIC);
+        let addresses = [9, 10].map(|last| IpAddr::V4(Ipv4Addr::new(198, 51, 100, last)));
+        let mut shown = Vec::new();
+        for local in addresses {
+            let meta = DatagramMeta { local: Some(local), ..DatagramMeta::new(CLIENT.into()) };
+            lab.world().deliver(socket, b"question", meta);
+            lab.settle();
+            shown.push(lab.take_one_udp().src);
+        }
+        for (client, local) in shown.iter().zip(addresses) {
+            lab.input(&build::udp(22, (*client.ip(), client.port()), b"answer"));
+            let sent = one(lab.world().take_sent_datagrams());
+            assert_eq!((sent.meta.remote, sent.meta.local), (CLIENT.into(), Some(local)));
+        }
+    }
+
+    /// RFC 4787 REQ-5: a client that the guest has answered is not forgotten before two minutes,
+    /// and what the guest sends meanwhile leaves by the forward.
+    fn a_udp_client_that_was_answered_is_kept_for_two_minutes(kind) {
+        let mut lab = forwarded(kind, Protocol::Udp, PUBLIC);
+        let socket = lab.world().bound(PUBLIC);
+        lab.world().deliver_from(socket, CLIENT, b"question");
+        lab.settle();
+        let answer = build::udp(22, (*CLIENT.ip(), CLIENT.port()), b"answer");
+        for _ in 0..3 {
+            lab.input(&answer);
+            assert_eq!(one(lab.world().take_sent_datagrams()).token, socket);
+            lab.advance(seconds(119));
+        }
+        lab.advance(seconds(2));
+        assert_eq!(lab.nat.flow_count(), 0);
+        lab.world().deliver_from(socket, CLIENT, b"question");
+        lab.advance(seconds(31));
+        assert_eq!(lab.nat.flow_count(), 0, "one that nobody answers goes sooner");
+    }
+
     /// A UDP client on loopback is shown as the gateway, and answers find it.
     fn a_udp_client_on_loopback_is_shown_as_the_gateway(kind) {
         let mut lab = forwarded(kind, Protocol::Udp, LOCAL);
