@@ -175,6 +175,7 @@ impl Core<'_> {
         }
         let id = self.insert_datagram(io, key, DatagramFlow::new(DatagramRole::Outgoing))?;
         if let Err(error) = self.open_socket(io.host, id, kind, remote) {
+            self.stats.drop(DropReason::HostError);
             self.table.remove(id);
             return Err(error);
         }
@@ -189,16 +190,11 @@ impl Core<'_> {
         kind: DatagramKind,
         remote: SocketAddr,
     ) -> Result<Token, HostError> {
-        let opened = host.open_datagram(id, kind, remote);
-        match opened {
-            Ok(token) => {
-                if let Some(flow) = self.table.get_mut(id) {
-                    flow.token = Some(token);
-                }
-            }
-            Err(_) => self.stats.drop(DropReason::HostError),
+        let token = host.open_datagram(id, kind, remote)?;
+        if let Some(flow) = self.table.get_mut(id) {
+            flow.token = Some(token);
         }
-        opened
+        Ok(token)
     }
 
     pub(crate) fn insert_datagram<H: Host + ?Sized, L: Link + ?Sized>(

@@ -188,6 +188,7 @@ on_both_hosts! {
         lab.world().fail_open(HostError::Unsupported);
         assert_eq!(one(ask(&mut lab, 6001, 8)).meta.remote, FIRST);
         lab.expect_nothing();
+        assert_eq!(lab.dropped(DropReason::HostError), 0, "it was not dropped");
     }
 
     /// The socket that a query went out by is given up for one of the other family, which there is
