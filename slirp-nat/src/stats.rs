@@ -144,7 +144,7 @@ reasons! {
         NotForRouter => "not for the router",
         /// An Ethernet type the router does not speak.
         EtherType => "ethernet type",
-        /// A malformed ARP packet, or one that is none of the router's business.
+        /// A malformed ARP packet, or one that is not about IPv4 over Ethernet.
         Arp => "arp",
         /// A malformed IP header.
         IpHeader => "ip header",

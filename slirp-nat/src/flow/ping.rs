@@ -76,9 +76,11 @@ impl Core<'_> {
             self.stats.counters.echo_replies += u64::from(sent);
             return;
         }
+        let busy = self.egress.train.is_moving();
         let buffer = self.egress.train.buffer();
         if icmpv4::emit_echo(buffer, true, ident, sequence, payload).is_none() {
-            return self.stats.drop(DropReason::ReplyQueueFull);
+            let reason = if busy { DropReason::ReplyQueueFull } else { DropReason::TooLong };
+            return self.stats.drop(reason);
         }
         let consist = Consist {
             source,

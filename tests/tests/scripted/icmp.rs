@@ -64,6 +64,22 @@ on_both_hosts! {
         assert_eq!(payload, build::echo_message(0, 1, 1, &pattern(4000)));
     }
 
+    /// The same with too little memory for the answer, and with another answer on its way: each
+    /// has its own name.
+    fn a_long_ping_that_cannot_be_answered_is_a_named_drop(kind) {
+        let ip = build::IpBuilder::new(GATEWAY, build::ICMP);
+        let ping = ip.fragments_for_mtu(&build::echo_message(8, 1, 1, &pattern(4000)), 1500);
+        let mut lab = Lab::with(kind, |setup| setup.datagram = 4000);
+        lab.input_batch(&ping);
+        assert_eq!(lab.dropped(DropReason::TooLong), 1);
+        let mut lab = Lab::new(kind);
+        lab.link.set_frames(1);
+        lab.input_batch(&ping);
+        lab.input_batch(&ping);
+        assert_eq!(lab.dropped(DropReason::ReplyQueueFull), 1);
+        assert_eq!((lab.dropped(DropReason::TooLong), lab.counters().echo_replies), (0, 1));
+    }
+
     /// gvisor-tap-vsock #428: pings of dead hosts were answered. A reply comes if the host has
     /// one, and not before; its identifier is the guest's, its bytes are the far end's.
     fn the_world_answers_only_if_it_does(kind) {
