@@ -39,8 +39,12 @@ impl Default for Sizes {
     }
 }
 
-/// Bytes of the longest datagram, 65,535, rounded up.
-const DATAGRAM_BYTES: usize = 64 << 10;
+/// Bytes of the longest datagram in reassembly, 65,535, rounded up.
+const FRAGMENT_BYTES: usize = 64 << 10;
+
+/// Bytes of the longest IP packet, which a raw socket delivers with its header, behind those that
+/// the NAT keeps for a header of UDP.
+const DATAGRAM_BYTES: usize = 8 + 65_535;
 
 impl Sizes {
     /// Allocates it all. What is bytes comes in zeroed pages, which cost nothing before they are
@@ -52,7 +56,7 @@ impl Sizes {
             buckets: vec![0; self.flows].into(),
             permits: vec![Permit::EMPTY; self.permits].into(),
             fragments: vec![ipstack::frag::FragmentSlot::EMPTY; self.fragments].into(),
-            fragment_memory: vec![0; self.fragments.saturating_mul(DATAGRAM_BYTES)].into(),
+            fragment_memory: vec![0; self.fragments.saturating_mul(FRAGMENT_BYTES)].into(),
             pool: vec![0; self.pool].into(),
             recoveries: vec![Recovery::EMPTY; self.recoveries].into(),
             datagram: vec![0; DATAGRAM_BYTES].into(),

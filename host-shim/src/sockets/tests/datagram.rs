@@ -185,6 +185,27 @@ fn ping_answers_with_this_flows_identifier_only() {
     assert_eq!(receive(&mut host, second, 100), None, "another flow's reply");
 }
 
+/// Raw sockets deliver the IP header, too, for which there must be room in the memory of the NAT.
+#[test]
+fn the_longest_ping_is_answered_whole() {
+    let mut host = host(PeekMode::Discard);
+    if !host.capabilities().ping {
+        return eprintln!("left out: this process may open neither ping nor raw sockets");
+    }
+    let remote = (Ipv4Addr::LOCALHOST, 0).into();
+    let token = host.open_datagram(FLOW, DatagramKind::Ping, remote).unwrap();
+    let mut request = [8, 0, 0, 0, 0x12, 0x34, 0, 1];
+    let sum = 0x0800_u16 + 0x1234 + 1;
+    request[2..4].copy_from_slice(&(!sum).to_be_bytes());
+    let zeros = vec![0; 65_507];
+    host.send_datagram(token, &DatagramMeta::new(remote), &[&request, &zeros]).unwrap();
+    wait_readable(&mut host);
+    let udp_header = 8;
+    let room = crate::storage::Sizes::default().allocate().datagram.len() - udp_header;
+    let (reply, meta) = receive(&mut host, token, room).unwrap();
+    assert_eq!((reply.len(), meta.truncated), (8 + 65_507, false));
+}
+
 /// With raw sockets each flow's would hear the replies to all, and a guest that pings a lot would
 /// make each reply cost as many reads as there are such flows.
 #[test]
