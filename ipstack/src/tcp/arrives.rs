@@ -104,8 +104,9 @@ impl Connection {
     pub fn settle(&mut self, now: Instant, untaken: u32) -> bool {
         let fin = core::mem::take(&mut self.flags.fin_pending);
         if untaken > 0 {
-            self.refused.add(self.receive_window());
-            self.rcv_nxt = self.rcv_nxt.minus(untaken).minus(u32::from(fin));
+            let end = self.rcv_nxt.minus(u32::from(fin));
+            self.note_refused_text(end);
+            self.rcv_nxt = end.minus(untaken);
             self.flags.ack_owed = true;
             self.duplicates_owed = super::congestion::DUPLICATE_ACK_THRESHOLD;
             return false;
@@ -426,7 +427,7 @@ impl Connection {
         self.rcv_nxt = self.rcv_nxt.plus(length);
         // What was promised is used up: the window closes until there is a new promise.
         self.rcv_limit = self.rcv_limit.saturating_sub(length);
-        self.refused.clear_at(self.receive_window(), u32::from(self.offered_mss));
+        self.note_received_text();
     }
 
     /// A FIN is taken at the edge of a full window, too.

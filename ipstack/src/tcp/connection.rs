@@ -1,7 +1,6 @@
 //! The transmission control block, and what makes and moves it from outside.
 
 use super::congestion::Congestion;
-use super::receive::Refused;
 use super::rtt::RttEstimator;
 use super::timer::{CONNECT_TIMEOUT, Timer};
 use super::{SegmentIn, SeqNumber};
@@ -97,6 +96,8 @@ pub struct Connection {
     // Receive sequence space; `rcv_adv` is the right edge ever offered.
     pub(super) rcv_nxt: SeqNumber,
     pub(super) rcv_adv: SeqNumber,
+    /// Where text ends that was refused, while some of it is still to come again.
+    pub(super) refused_up_to: Option<SeqNumber>,
     /// Bytes promised beyond `rcv_nxt`, and the most ever promised.
     pub(super) rcv_limit: u32,
     pub(super) rcv_limit_max: u32,
@@ -126,8 +127,6 @@ pub struct Connection {
     pub(super) backoffs: u8,
     /// Duplicate ACKs owed besides the ordinary one.
     pub(super) duplicates_owed: u8,
-    /// What of the window was beyond text that was refused, and is to come again.
-    pub(super) refused: Refused,
 }
 
 /// Small facts about a connection.
@@ -215,6 +214,7 @@ impl Connection {
             max_snd_wnd: 0,
             rcv_nxt: SeqNumber(0),
             rcv_adv: SeqNumber(0),
+            refused_up_to: None,
             rcv_limit: limits.receive_window,
             rcv_limit_max: limits.receive_window,
             congestion: Congestion::new(iss),
@@ -229,7 +229,6 @@ impl Connection {
             retries: 0,
             backoffs: 0,
             duplicates_owed: 0,
-            refused: Refused::NOTHING,
         }
     }
 

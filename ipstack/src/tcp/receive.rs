@@ -2,41 +2,6 @@
 
 use super::{Connection, SeqNumber, State};
 
-/// Whether the guest has to send text again that was refused. While it has, the right edge stays
-/// where it is, so that the window tells how far the guest has come: one byte is enough.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Refused {
-    /// All of it has come again once the window is written with fewer binary digits than this.
-    digits: u8,
-}
-
-impl Refused {
-    pub(super) const NOTHING: Self = Self { digits: 0 };
-
-    /// Text was refused that left a `window` beyond it.
-    pub(super) fn add(&mut self, window: u32) {
-        let digits = binary_digits(window).max(1);
-        self.digits = if self.is_awaited() { self.digits.min(digits) } else { digits };
-    }
-
-    /// More text was taken, which left a `window` beyond it. With less than a segment no more is
-    /// missing than the next segment brings, and a sender may not use so small a window.
-    pub(super) const fn clear_at(&mut self, window: u32, segment: u32) {
-        if binary_digits(window) < self.digits || window < segment {
-            self.digits = 0;
-        }
-    }
-
-    const fn is_awaited(self) -> bool {
-        self.digits > 0
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-const fn binary_digits(number: u32) -> u8 {
-    (u32::BITS - number.leading_zeros()) as u8
-}
-
 impl Connection {
     /// Promises room for `bytes` beyond what was received so far: what the host takes for certain
     /// and the link can queue. The right edge already offered never moves back. What arrives uses
@@ -44,6 +9,20 @@ impl Connection {
     pub fn promise(&mut self, bytes: u32) {
         self.rcv_limit = bytes;
         self.rcv_limit_max = self.rcv_limit_max.max(bytes);
+    }
+
+    /// Text that ends at `end` was refused, all or the last of it. Until that has come again, the
+    /// right edge stays where it is.
+    pub(super) fn note_refused_text(&mut self, end: SeqNumber) {
+        self.refused_up_to = Some(self.refused_up_to.map_or(end, |before| before.max(end)));
+    }
+
+    /// Text was received. With a window of less than a segment no more is missing than the next
+    /// segment brings, and a sender may not use so small a window.
+    pub(super) fn note_received_text(&mut self) {
+        let is_usable = self.receive_window() >= u32::from(self.offered_mss);
+        self.refused_up_to =
+            self.refused_up_to.filter(|end| is_usable && end.is_after(self.rcv_nxt));
     }
 
     /// The guest asks whether its closed window is still closed. It has waited for its persist
@@ -131,7 +110,7 @@ impl Connection {
         let (segment, window) = (u32::from(self.offered_mss), self.receive_window());
         let gain = self.window_gain();
         let opens = window < segment && window.saturating_add(gain) >= segment;
-        !self.refused.is_awaited() && (opens || gain >= self.worthwhile_gain())
+        self.refused_up_to.is_none() && (opens || gain >= self.worthwhile_gain())
     }
 
     /// Silly window avoidance: the edge moves by at least one segment or a quarter of the most ever

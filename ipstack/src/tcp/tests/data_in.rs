@@ -164,15 +164,15 @@ fn the_right_edge_stays_until_what_was_refused_has_come_again() {
     let mut lab = Lab::ethernet();
     lab.host_room = 0;
     lab.exchange("A 1+4000 ack 1 win 8000", &["A 1 ack 1 win 8000"; 4]);
+    lab.exchange("A 1+1000 ack 1 win 8000", &["A 1 ack 1 win 8000"; 4]);
     lab.host_room = usize::MAX;
     lab.connection.promise(8000);
     lab.exchange("A 1+1000 ack 1 win 8000", &["A 1 ack 1001 win 7000"]);
     lab.connection.promise(8000);
     assert!(!lab.connection.owes_window_update());
-    lab.exchange("A 1001+2000 ack 1 win 8000", &["A 1 ack 3001 win 5000"]);
-    // The 4,000 bytes beyond count as 2,048.
+    lab.exchange("A 1001+2999 ack 1 win 8000", &["A 1 ack 4000 win 4001"]);
     lab.connection.promise(8000);
-    lab.exchange("A 3001+2953 ack 1 win 8000", &["A 1 ack 5954 win 5047"]);
+    lab.exchange("A 4000+1 ack 1 win 8000", &["A 1 ack 4001 win 7999"]);
 }
 
 /// Nothing may be left to be sent, or less than a sender would use.

@@ -328,5 +328,5 @@ fn relative(start: SeqNumber, number: i64) -> SeqNumber {
 
 #[test]
 fn a_connection_is_small() {
-    assert!(size_of::<Connection>() <= 120, "{}", size_of::<Connection>());
+    assert!(size_of::<Connection>() <= 128, "{}", size_of::<Connection>());
 }
