@@ -1,5 +1,6 @@
 //! SEGMENT ARRIVES (RFC 9293 3.10.7), with the mitigations of RFC 5961.
 
+use super::seq::numbers_of;
 use super::{Beyond, Connection, Scoreboard, SegmentIn, SeqNumber, State};
 use crate::Instant;
 use crate::wire::tcp::TcpFlags;
@@ -7,6 +8,9 @@ use crate::wire::tcp::TcpFlags;
 /// Least time between two challenge ACKs of a connection, so that two ends that disagree do not
 /// answer each other for ever (RFC 5961 section 7).
 const CHALLENGE_INTERVAL_MILLIS: u32 = 100;
+
+/// Duplicate ACKs sent for one batch of segments behind a gap, at most.
+const MAX_DUPLICATES: u8 = 3;
 
 /// What a segment brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -386,7 +390,7 @@ impl Connection {
         let room = self.receive_window() as usize;
         let (data, beyond) = fresh.split_at_checked(room).unwrap_or((fresh, &[]));
         arrival.data = data;
-        self.pass(length_u32(data));
+        self.pass(numbers_of(data));
         if data.is_empty() && !beyond.is_empty() {
             arrival.fate = Fate::Unacceptable;
         } else if known > 0 && !data.is_empty() {
@@ -448,12 +452,4 @@ impl Connection {
         }
         self.rearm(now, false);
     }
-}
-
-/// Duplicate ACKs sent for one batch of segments behind a gap, at most.
-const MAX_DUPLICATES: u8 = 3;
-
-#[expect(clippy::cast_possible_truncation, reason = "a segment has at most 65,535 bytes")]
-const fn length_u32(bytes: &[u8]) -> u32 {
-    bytes.len() as u32
 }

@@ -1,5 +1,6 @@
 //! Text beyond a gap, kept in a [`Pool`] until what is missing has come.
 
+use super::seq::numbers_of;
 use super::{SackBlocks, SeqNumber};
 use crate::pool::{Parked, Pool};
 
@@ -106,7 +107,7 @@ impl Runs {
                     return result;
                 }
             }
-            (at, text) = (at.plus(length_u32(piece)), rest);
+            (at, text) = (at.plus(numbers_of(piece)), rest);
         }
         if beyond.fin {
             self.end = Some(at);
@@ -221,9 +222,4 @@ impl Runs {
         self.count = self.count.saturating_sub(1);
         carried
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a segment has at most 65,535 bytes")]
-const fn length_u32(bytes: &[u8]) -> u32 {
-    bytes.len() as u32
 }

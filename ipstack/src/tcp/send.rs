@@ -29,6 +29,23 @@ pub struct SegmentOut {
     pub duplicate: bool,
 }
 
+impl SegmentOut {
+    /// One without options.
+    const fn new(advertised: Advertised, sequence: SeqNumber, flags: TcpFlags) -> Self {
+        Self {
+            sequence,
+            acknowledgment: advertised.acknowledgment,
+            flags,
+            window: advertised.window,
+            mss: None,
+            window_scale: None,
+            sack_permitted: false,
+            sack: SackBlocks::NONE,
+            duplicate: false,
+        }
+    }
+}
+
 /// What [`Connection::poll_transmit`] asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transmit {
@@ -60,21 +77,12 @@ pub fn reset_reply(segment: &SegmentIn<'_>) -> Option<SegmentOut> {
         let end = segment.sequence.plus(segment.len());
         (SeqNumber(0), end, TcpFlags::RST.with(TcpFlags::ACK))
     };
-    Some(SegmentOut {
-        sequence,
-        acknowledgment,
-        flags,
-        window: 0,
-        mss: None,
-        window_scale: None,
-        sack_permitted: false,
-        sack: SackBlocks::NONE,
-        duplicate: false,
-    })
+    Some(SegmentOut::new(Advertised { acknowledgment, window: 0 }, sequence, flags))
 }
 
 impl Connection {
-    /// What is to be sent next. Call it until it answers [`Transmit::Nothing`].
+    /// What is to be sent next. Call it until it answers [`Transmit::Nothing`]. What the guest holds
+    /// according to the `board`, if the connection has one, is left out.
     ///
     /// No ACK ever waits for a timer. That one ACK may cover a whole batch of segments, more than
     /// the two of RFC 5681 4.2, is deliberate: that rule keeps the clock of a sender's slow start
@@ -128,16 +136,16 @@ impl Connection {
             self.timer = Timer::Off;
         }
         self.rearm(now, false);
-        Transmit::Segment(SegmentOut {
-            sequence: self.snd_una,
+        let flags = if answered { TcpFlags::SYN.with(TcpFlags::ACK) } else { TcpFlags::SYN };
+        let advertised = Advertised {
             acknowledgment: if answered { self.rcv_nxt } else { SeqNumber(0) },
-            flags: if answered { TcpFlags::SYN.with(TcpFlags::ACK) } else { TcpFlags::SYN },
             window: self.syn_window(),
+        };
+        Transmit::Segment(SegmentOut {
             mss: self.flags.mss_option.then_some(self.offered_mss),
             window_scale: self.flags.scaling.then_some(self.rcv_shift),
             sack_permitted: self.flags.sack,
-            sack: SackBlocks::NONE,
-            duplicate: false,
+            ..SegmentOut::new(advertised, self.snd_una, flags)
         })
     }
 
@@ -304,7 +312,7 @@ impl Connection {
         };
         self.duplicates_owed = rest;
         let advertised = self.advertise(true);
-        let header = Self::header_saying(advertised, self.ack_sequence(), TcpFlags::ACK);
+        let header = SegmentOut::new(advertised, self.ack_sequence(), TcpFlags::ACK);
         Transmit::Segment(SegmentOut { duplicate: true, ..header })
     }
 
@@ -317,7 +325,8 @@ impl Connection {
     }
 
     /// `length` bytes were peeked where [`Transmit::Data`] asked; `end` says that the host's stream
-    /// ends behind them, `drained` that nothing more is there now. Returns the segment's header.
+    /// ends behind them, `drained` that nothing more is there now. What was sent again is noted on the
+    /// `board`. Returns the segment's header.
     pub fn data_sent(
         &mut self,
         now: Instant,
@@ -434,24 +443,6 @@ impl Connection {
 
     fn header(&mut self, sequence: SeqNumber, flags: TcpFlags) -> SegmentOut {
         self.flags.ack_owed = false;
-        Self::header_saying(self.advertise(false), sequence, flags)
-    }
-
-    const fn header_saying(
-        advertised: Advertised,
-        sequence: SeqNumber,
-        flags: TcpFlags,
-    ) -> SegmentOut {
-        SegmentOut {
-            sequence,
-            acknowledgment: advertised.acknowledgment,
-            flags,
-            window: advertised.window,
-            mss: None,
-            window_scale: None,
-            sack_permitted: false,
-            sack: SackBlocks::NONE,
-            duplicate: false,
-        }
+        SegmentOut::new(self.advertise(false), sequence, flags)
     }
 }

@@ -45,6 +45,12 @@ impl SeqNumber {
     }
 }
 
+/// How many sequence numbers a piece of text takes.
+#[expect(clippy::cast_possible_truncation, reason = "a segment has at most 65,535 bytes")]
+pub(super) const fn numbers_of(text: &[u8]) -> u32 {
+    text.len() as u32
+}
+
 impl fmt::Debug for SeqNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
