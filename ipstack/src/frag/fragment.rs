@@ -155,7 +155,8 @@ pub enum FragmentDrop {
     TooLong,
     /// There is no slot, or its datagram is longer than the memory of one.
     Memory,
-    /// It overlaps other bytes than its own, or over IPv6 more than repeats what came.
+    /// It overlaps bytes that differ from its own; over IPv6 also if only some of its bytes were
+    /// there before.
     Overlap,
     /// It contradicts what is known about the datagram's length.
     Length,

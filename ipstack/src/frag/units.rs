@@ -5,7 +5,7 @@ use core::ops::Range;
 const WORDS: usize = 128;
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Which units of a datagram have come. There is a bit for each of 65,536 bytes / 8.
+/// Which units of a datagram have come: 8,192 bits for at most 65,536 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnitMap {
     words: [u64; WORDS],

@@ -148,9 +148,9 @@ impl Connection {
     }
 
     /// Window of the guest, from the newest segment; of two with equal numbers the later counts. One
-    /// that makes `progress` is newer, though it may be text sent again: were its window left out,
-    /// the one before would seem to lie beyond the new `snd_una`, and its edge where the guest has no
-    /// room. With that SND.WL2 is never other than `snd_una`.
+    /// that makes `progress` is newer, though it may be text sent again: without its window the one
+    /// before would count from the new `snd_una`, and reach where the guest has no room. So SND.WL2
+    /// always equals `snd_una`, and is not kept.
     pub(super) fn update_window(&mut self, segment: &SegmentIn<'_>, window: u32, progress: bool) {
         let (seq, ack) = (segment.sequence, segment.acknowledgment);
         let newer = progress || !seq.is_before(self.snd_wl1);

@@ -34,8 +34,9 @@ impl Connection {
         }
     }
 
-    /// The guest sends again what it was not told of for want of a promise. It is told at last, at
-    /// the risk of less than one unit of its window: it would give the connection up some day.
+    /// The guest sends again what was received and, for want of a promise, not acknowledged. Now it
+    /// is, though its window then reaches up to one unit beyond what is promised: a guest that is
+    /// never answered gives the connection up.
     pub(super) fn promise_what_is_behind(&mut self) {
         self.rcv_limit = self.rcv_limit.max(self.whole_window());
     }
@@ -151,11 +152,12 @@ impl Connection {
     /// worthwhile. A duplicate ACK keeps the edge, since with another window it would not count as
     /// one.
     ///
-    /// A scaled field cannot say every window, so that most senders of windows let their edge move
-    /// back by less than one unit now and then (RFC 7323 2.4), and not every sender of text takes
-    /// that well. Here it never does: a grant is rounded down, and what is left of one is rounded
-    /// up where that is promised. Where it is not, or small segments would push the edge on for
-    /// ever, the last bytes that came are not acknowledged before it is.
+    /// A scaled field cannot say every window, so that most receivers let their edge move back by
+    /// less than one unit now and then (RFC 7323 2.4), and not every sender takes that well. Here it
+    /// never moves back. A new grant is rounded down to whole units. What text leaves of a grant is
+    /// rounded up if that much is promised; if it is not, the last bytes that came, fewer than a
+    /// unit, are left unacknowledged until it is. Rounding up all the same would let each small
+    /// segment push the edge a little further, for ever.
     #[expect(clippy::cast_possible_truncation, reason = "limited to what the field holds")]
     pub(super) fn advertise(&mut self, duplicate: bool) -> Advertised {
         if !duplicate {
