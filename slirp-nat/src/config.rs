@@ -231,8 +231,8 @@ impl core::fmt::Debug for Secret {
 /// | `flows` | flow | of half-open connections and of UDP and ping flows, whichever are more, the oldest half-open or the most idle goes, then the oldest TIME_WAIT; then new flows are refused |
 /// | `buckets` | hash chain, as many as flows is good | – |
 /// | `permits` | permitted UDP remote, a multiple of 4; may be 0 with endpoint-independent filtering | the oldest of its set of four goes |
-/// | `fragments`, `fragment_memory` | datagram in reassembly, and bytes shared evenly by them; may be 0 | the oldest goes |
-/// | `pool` | bytes parked after short writes, and beyond gaps of a stream; may be 0 | the latter go; then the rest is not acknowledged |
+/// | `fragments`, `fragment_memory` | datagram in reassembly, and bytes shared evenly by them; may be 0 | the oldest goes; one source has half at most |
+/// | `pool` | bytes parked after short writes, and beyond gaps of a stream, in blocks of [`BLOCK_LEN`](ipstack::pool::BLOCK_LEN); may be 0 | those beyond gaps go; then the rest is not acknowledged |
 /// | `recoveries` | TCP flow in want of something lost, up to 65,535; may be 0 | they give way in turn |
 /// | `datagram` | bytes of the longest datagram for the guest | longer ones are dropped |
 /// | `replies` | bytes of frames waiting for room on the link; may be 0 | further ones are dropped |

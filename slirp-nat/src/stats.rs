@@ -31,7 +31,7 @@ macro_rules! reasons {
         $vis enum $name { $($(#[$variant_doc])* $variant,)+ }
 
         impl $name {
-            /// Every reason, in the order of declaration.
+            /// Every one, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// A short lower-case name.

@@ -18,6 +18,71 @@
 //! | [`Connection::deadline`] has come | [`Connection::on_timer`] | |
 //! | after each of these | [`Connection::poll_transmit`] until it answers [`Transmit::Nothing`] | |
 //!
+//! ```
+//! use ipstack::Instant;
+//! use ipstack::pool::{BLOCK_LEN, Pool};
+//! use ipstack::tcp::{
+//!     Connection, Event, Limits, Runs, SackBlocks, SegmentIn, SeqNumber, Transmit,
+//! };
+//! use ipstack::wire::tcp::TcpFlags;
+//!
+//! let now = Instant::ZERO;
+//! // Off the wire, `SegmentIn::new` makes these of what `TcpSegment::parse` has checked.
+//! let ack = |sequence, acknowledgment, payload| SegmentIn {
+//!     sequence: SeqNumber(sequence),
+//!     acknowledgment: SeqNumber(acknowledgment),
+//!     flags: TcpFlags::ACK,
+//!     window: 8000,
+//!     mss: None,
+//!     window_scale: None,
+//!     sack_permitted: false,
+//!     sack: SackBlocks::NONE,
+//!     payload,
+//! };
+//! let sent = |connection: &mut Connection| match connection.poll_transmit(now, None) {
+//!     Transmit::Segment(segment) => segment,
+//!     other => panic!("{other:?}"),
+//! };
+//!
+//! // The guest asks for a connection, and is answered once the host has made it.
+//! let syn = ack(0, 0, b"");
+//! let syn = SegmentIn { flags: TcpFlags::SYN, mss: Some(1460), sack_permitted: true, ..syn };
+//! let limits = Limits { mss: 1460, window_scale: 0, receive_window: 65_535, sack: true };
+//! let mut connection = Connection::accept(now, &syn, SeqNumber(7000), &limits);
+//! assert_eq!(connection.poll_transmit(now, None), Transmit::Nothing);
+//! connection.host_connected();
+//! assert_eq!(sent(&mut connection).acknowledgment, SeqNumber(1));
+//! let arrival = connection.on_segment(now, &ack(1, 7001, b""), None);
+//! assert_eq!(arrival.event, Event::Established);
+//!
+//! // "hello " gets lost. What comes behind it is stored, and the guest is told so (RFC 2018).
+//! let mut memory = [0; BLOCK_LEN];
+//! let (mut pool, mut runs) = (Pool::new(&mut memory[..]), Runs::EMPTY);
+//! let arrival = connection.on_segment(now, &ack(7, 7001, b"world"), None);
+//! runs.store(&mut pool, &arrival.beyond.unwrap());
+//! connection.settle(now, 0);
+//! assert!(sent(&mut connection).duplicate);
+//! assert!(runs.sack().iter().eq([(SeqNumber(7), SeqNumber(12))]));
+//!
+//! // It comes again, and both are the host's now.
+//! let arrival = connection.on_segment(now, &ack(1, 7001, b"hello "), None);
+//! assert_eq!(arrival.data, b"hello ");
+//! let stored = runs.take(&mut pool, connection.next_expected().unwrap());
+//! assert_eq!(pool.slices(&stored), [b"world"]);
+//! connection.on_stored(5, false);
+//! connection.settle(now, 0);
+//! assert_eq!(sent(&mut connection).acknowledgment, SeqNumber(12));
+//!
+//! // The host has three bytes. They stay in its socket until the guest has them.
+//! connection.host_readable();
+//! let wanted = connection.poll_transmit(now, None);
+//! assert_eq!(wanted, Transmit::Data { offset: 0, limit: 8000 });
+//! let header = connection.data_sent(now, 3, true, false, None);
+//! assert_eq!(header.sequence, SeqNumber(7001));
+//! let arrival = connection.on_segment(now, &ack(12, 7004, b""), None);
+//! assert_eq!(arrival.acked, 3);
+//! ```
+//!
 //! # Loss
 //!
 //! What the guest sends beyond a gap may be kept in [`Runs`], and [`Runs::sack`] tells the guest of
@@ -57,9 +122,9 @@
 //! the guest. Time without room on the link counts towards no retransmission and no probe.
 //! Challenge ACKs have no timer: one in 100 ms is sent (RFC 5961 7).
 //!
-//! A guest that went back to an earlier state of its own, as from a snapshot, is none that answers:
-//! what it misses was forgotten when it had it, and what it sends was received. It is given up in
-//! these times however much it sends.
+//! A guest that went back to an earlier state of its own, as from a snapshot, counts as one that
+//! does not answer: what it misses was forgotten here once it had acknowledged it, and what it sends
+//! was received long ago. It is given up in these times however much it sends.
 //!
 //! # What is not negotiated
 //!
@@ -67,9 +132,9 @@
 //! throughput, and each flow eight bytes of state. What they are for is had without them: round
 //! trips are measured once a window on segments sent once, which is enough on a link whose round
 //! trip does not depend on anybody else's traffic; and PAWS (RFC 7323 5) guards against a segment
-//! that is overtaken by 2^32 bytes of its own connection. At 10 Gbit/s that takes 3.4 s, while a
-//! link without routers holds a segment for no longer than its queue, which is milliseconds; what
-//! is older lies outside of the window, at most 8 MiB, with a chance of 511 in 512.
+//! that is overtaken by 2^32 bytes of its own connection. At 10 Gbit/s those take 3.4 s, while a
+//! link without routers holds a segment no longer than its queue does, for milliseconds. Should one
+//! come later all the same, it lies outside of a window of 8 MiB with a chance of 511 in 512.
 //! A SYN that offers timestamps is answered without them, and a guest that sends them all the same
 //! is understood (gvisor #11536).
 //!
