@@ -54,8 +54,9 @@ Examples:
 
 const ATTACH_HELP: &str = "\
 The namespace may belong to root or to a user namespace of yours. The interface vanishes when
-slirpkit ends, which it does on SIGINT, SIGTERM, a hangup of --exit-fd, the end of PID, or the
-removal of PATH. An existing persistent tap of that name is used as it is configured, and stays.
+slirpkit ends, which it does on SIGINT, SIGTERM, SIGHUP, SIGQUIT, a hangup of --exit-fd, the end of
+PID, or the removal of PATH. An existing persistent tap of that name is used as it is configured, and
+stays.
 
 Examples:
   unshare -rn sleep 1000 & slirpkit attach --pid $!
