@@ -207,7 +207,7 @@ impl TcpGuest {
         }
     }
 
-    /// Receives and acknowledges, letting time pass up to `limit`, until FIN or `len` bytes.
+    /// Receives and acknowledges `len` bytes, and no others, without time passing.
     pub fn receive(&mut self, lab: &mut Lab, len: usize) -> Vec<u8> {
         let (bytes, _) = self.drain(lab);
         assert_eq!(bytes.len(), len, "bytes received");

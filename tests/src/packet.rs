@@ -93,6 +93,12 @@ pub struct Tcp {
     pub data: Vec<u8>,
 }
 
+/// Whether sequence number `a` is later than `b` (RFC 9293 3.4).
+#[must_use]
+pub const fn is_after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() > 0
+}
+
 impl Tcp {
     /// Whether all of `flags` are set.
     #[must_use]

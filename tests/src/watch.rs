@@ -9,7 +9,7 @@ use core::net::SocketAddrV4;
 use std::collections::HashMap;
 
 use crate::build::{ACK, FIN, RST, SYN};
-use crate::packet::Tcp;
+use crate::packet::{Tcp, is_after};
 
 /// The segment size of a guest that names none (RFC 9293 3.7.1).
 const DEFAULT_MSS: u16 = 536;
@@ -76,10 +76,6 @@ struct Nat {
     taken: u32,
     /// The furthest right edge of the guest's window.
     guest_edge: u32,
-}
-
-const fn is_after(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() > 0
 }
 
 fn later(a: u32, b: u32) -> u32 {

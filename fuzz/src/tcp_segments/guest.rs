@@ -5,7 +5,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use slirpkit_tests::Watch;
 use slirpkit_tests::build::{ACK, FIN, PSH, RST, SYN, TcpBuilder};
 use slirpkit_tests::guest::GUEST_IP;
-use slirpkit_tests::packet::Tcp;
+use slirpkit_tests::packet::{Tcp, is_after};
 
 use super::content::content;
 use super::received::Received;
@@ -73,10 +73,6 @@ pub(super) fn position(connection: u8, seq: u32) -> u64 {
 /// The text that the guest sends at `seq`.
 fn text(connection: u8, seq: u32, len: usize) -> &'static [u8] {
     content(position(connection, seq), len)
-}
-
-const fn is_after(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() > 0
 }
 
 impl Guest {

@@ -1,6 +1,6 @@
 //! A guest that sends packets at random, as fast as they are read, while a stream of its own goes
-//! on. `SLIRPKIT_STORM_PACKETS` says how many of each kind. What a
-//! kernel would not send goes out all the same, since it is written below its stack.
+//! on. `SLIRPKIT_STORM_PACKETS` says how many of each kind. What a kernel would not send goes out
+//! all the same, since it is written below its stack.
 
 use core::net::Ipv4Addr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use slirpkit_tests::packet::is_after;
+
 use crate::prelude::*;
 use crate::tcp_ack::about_to_wrap;
 
@@ -256,7 +258,7 @@ on_both_hosts! {
                 }
                 kept.insert(segment.seq.wrapping_sub(start), segment);
                 while let Some((_, next)) = kept.range(..=guest.rcv_nxt.wrapping_sub(start)).last()
-                    && next.seq_end().wrapping_sub(guest.rcv_nxt) as i32 > 0
+                    && is_after(next.seq_end(), guest.rcv_nxt)
                 {
                     let known = guest.rcv_nxt.wrapping_sub(next.seq) as usize;
                     received.extend(&next.data[known.min(next.data.len())..]);

@@ -152,7 +152,7 @@ impl Flow {
         self.guest_at.min(self.server_at)
     }
 
-    /// Does what is due; says whether it did anything.
+    /// Does what is due.
     pub(crate) fn act(&mut self, now: u64, lab: &mut Lab, guest: &mut Guest) {
         if now >= self.guest_at {
             let before = self.guest;

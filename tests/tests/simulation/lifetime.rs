@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use slirpkit_tests::build::{ACK, FIN, RST, SYN};
 use slirpkit_tests::guest::{GUEST_IP, SERVER};
-use slirpkit_tests::packet::Tcp;
+use slirpkit_tests::packet::{Tcp, is_after};
 
 const SECOND: u64 = 1_000_000;
 
@@ -54,10 +54,6 @@ struct Life {
     guest_end: Option<u32>,
     /// When something new was sent, or the guest was heard that is still in step.
     since: u64,
-}
-
-const fn is_after(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() > 0
 }
 
 /// What a segment acknowledges: the field is 0 where it does not count.
