@@ -270,7 +270,7 @@ pub trait Host {
     fn consume(&mut self, token: Token, count: usize);
 
     /// Sends the bytes of `data` in order and returns how many were taken, which may be less than
-    /// all, or 0; then [`Ready::writable`] follows.
+    /// all, or 0; then [`Ready::writable`] follows. [`HostError::WouldBlock`] says the same as 0.
     ///
     /// # Errors
     /// The latched error of the connection.

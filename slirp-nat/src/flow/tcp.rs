@@ -13,7 +13,7 @@ use super::tcp_window::{INITIAL_WINDOW, window_scale};
 use super::verdict::{Verdict, verdict};
 use super::{Body, Class, FlowKey, TcpFlow};
 use crate::flow::icmp_error::quote_tcp;
-use crate::host::{FlowId, Host, HostError};
+use crate::host::{FlowId, Host, HostError, Token};
 use crate::link::Link;
 use crate::nat::{Core, Io};
 use crate::policy::{NoRoute, translate_out};
@@ -334,7 +334,7 @@ impl Core<'_> {
         self.share.count(io.now, &mut tcp.upload_epoch);
         let mut taken = 0;
         if tcp.parked.is_empty() {
-            taken = match io.host.send(token, text) {
+            taken = match send(io.host, token, text) {
                 Ok(taken) => taken.min(total),
                 Err(error) => return Err(self.on_host_failure(io, id, error)),
             };
@@ -362,7 +362,7 @@ impl Core<'_> {
         while !tcp.parked.is_empty() {
             let (offered, sent) = {
                 let slices = self.pool.slices(&tcp.parked);
-                (total_len(&slices), io.host.send(token, &slices))
+                (total_len(&slices), send(io.host, token, &slices))
             };
             match sent {
                 Ok(taken) => {
@@ -395,6 +395,14 @@ impl Core<'_> {
 /// The host's side has failed, and what follows from that is done.
 #[derive(Debug)]
 pub(super) struct HostFailed;
+
+/// Sends to the host, as far as it takes it now.
+fn send<H: Host + ?Sized>(host: &mut H, token: Token, data: &[&[u8]]) -> Result<usize, HostError> {
+    match host.send(token, data) {
+        Err(HostError::WouldBlock) => Ok(0),
+        taken => taken,
+    }
+}
 
 pub(super) fn total_len(parts: &[&[u8]]) -> usize {
     parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()))

@@ -97,6 +97,8 @@ pub(super) struct Stream {
     pub(super) room: Option<usize>,
     /// What the next sends take at most, whatever the room.
     pub(super) short_writes: VecDeque<usize>,
+    /// The next write gets an error that says that it would block, instead of 0.
+    pub(super) blocks_write: bool,
     /// How many writes more succeed, and how the one behind them fails.
     pub(super) failing_write: Option<(usize, HostError)>,
     pub(super) write_armed: bool,
@@ -120,6 +122,7 @@ impl Stream {
             sent: Vec::new(),
             room: None,
             short_writes: VecDeque::new(),
+            blocks_write: false,
             failing_write: None,
             write_armed: false,
             room_when_armed: None,

@@ -119,6 +119,11 @@ impl World {
         self.stream(token).short_writes.extend(limits);
     }
 
+    /// The next send takes nothing, and says so by an error.
+    pub fn block_write(&mut self, token: Token) {
+        self.stream(token).blocks_write = true;
+    }
+
     /// The connection fails when it is written to for the time after `writes` more.
     pub fn fails_behind_writes(&mut self, token: Token, writes: usize, error: HostError) {
         self.stream(token).failing_write = Some((writes, error));

@@ -309,6 +309,22 @@ on_both_hosts! {
         assert_eq!(lab.world().sent(stream), data);
     }
 
+    /// A host may say by an error that it takes nothing now. It is not the end of its connection.
+    fn a_write_that_would_block_is_a_short_one(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().block_write(stream);
+        guest.send(&mut lab, b"abc");
+        lab.world().block_write(stream);
+        for sent in [&b""[..], b"abc"] {
+            lab.world().drain(stream);
+            lab.settle();
+            assert_eq!(lab.world().sent(stream), sent);
+        }
+        assert_eq!((lab.counters().short_writes, lab.dropped(DropReason::HostError)), (1, 0));
+    }
+
     /// What is parked goes out before what comes later.
     fn parked_bytes_go_first(kind) {
         let mut lab = Lab::new(kind);

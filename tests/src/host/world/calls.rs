@@ -104,6 +104,10 @@ impl PushHost for World {
             Some((writes, _)) => *writes -= 1,
             None => {}
         }
+        if core::mem::take(&mut stream.blocks_write) {
+            stream.write_armed = true;
+            return Err(HostError::WouldBlock);
+        }
         match stream.error() {
             Some(error) => Err(error),
             None => Ok(stream.send(data)),
