@@ -306,6 +306,10 @@ impl Core<'_> {
         let Self { egress, config, stats, .. } = self;
         if !egress.finds_guest(io.now, config, stats, io.link, guest.ipv4()) {
             self.table.await_neighbour(id);
+            if let Some(tcp) = self.tcp(id) {
+                tcp.connection.await_address(io.now);
+                self.table.reschedule(id);
+            }
             return Visit::Done;
         }
         match kind {

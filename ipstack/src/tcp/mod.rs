@@ -120,6 +120,7 @@
 //! The first wait is the one of RFC 6298, between 200 ms and 60 s, wherever the guest is to answer
 //! at once; TIME-WAIT, FIN-WAIT-2 and keep-alives (RFC 9293 3.8.4) count from the last segment of
 //! the guest. Time without room on the link counts towards no retransmission and no probe.
+//! A guest whose hardware address is not known is asked for it as often as for a better window.
 //! Challenge ACKs have no timer: one in 100 ms is sent (RFC 5961 7).
 //!
 //! A guest that went back to an earlier state of its own, as from a snapshot, counts as one that

@@ -49,7 +49,7 @@ pub(super) enum Timer {
     Retransmit,
     /// The same, and the first of it is to be sent again before its time.
     TailProbe,
-    /// The guest's window is closed, or too small.
+    /// The guest's window is closed, or too small, or its hardware address is not known.
     Persist,
     /// Nothing is under way: keep-alive, or the limit of FIN-WAIT-2.
     Idle,
@@ -116,6 +116,15 @@ impl Connection {
     pub const fn await_host(&mut self, now: Instant) {
         if matches!(self.state, State::Closed) {
             self.set_timer(Timer::HostTakesRest, now.after(HOST_TAKES_REST));
+        }
+    }
+
+    /// Nothing can be sent, since the guest's hardware address is not known. Where nothing else would
+    /// have it asked for again, the timer comes as for a closed window.
+    pub fn await_address(&mut self, now: Instant) {
+        if self.timer == Timer::Idle {
+            self.retries = 0;
+            self.set_timer(Timer::Persist, now.after(self.rtt.timeout(0)));
         }
     }
 

@@ -129,6 +129,36 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0);
     }
 
+    /// There are more guests than the router remembers. One that it has forgotten is asked for, seldom,
+    /// until it says where it is, since a question may get lost; if it never does, it is given up.
+    fn a_guest_that_was_forgotten_is_asked_for_again(kind) {
+        for answers in [true, false] {
+            let mut lab = Lab::new(kind);
+            let mut guest = lab.connect(4000, SERVER);
+            for number in 1..=16 {
+                let other = ([0x52, 0x54, 0, 0, 0, number], Ipv4Addr::new(10, 0, 2, 100 + number));
+                lab.input(&build::arp(1, other, ([0; 6], other.1)));
+            }
+            let stream = lab.world().stream_to(SERVER);
+            lab.world().sends(stream, b"hello");
+            lab.settle();
+            assert_eq!(questions(&mut lab), 1);
+            lab.advance(seconds(60));
+            assert!((3..20).contains(&questions(&mut lab)));
+            if answers {
+                lab.input(&build::gratuitous_arp());
+                assert_eq!(guest.absorb(&lab.take_tcp()).0, b"hello");
+                guest.send_ack(&mut lab);
+                lab.advance(seconds(3600));
+                lab.expect_nothing();
+            } else {
+                lab.advance(seconds(3600));
+                assert_eq!(lab.world().state(stream), State::Reset);
+                assert_eq!(lab.nat.flow_count(), 0);
+            }
+        }
+    }
+
     /// What waits for the guest's hardware address goes on as soon as that is known, however many
     /// flows there are, and the guest is asked once.
     fn all_that_wait_for_the_guest_go_on_at_once(kind) {

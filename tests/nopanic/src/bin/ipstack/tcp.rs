@@ -116,6 +116,7 @@ fn step(connection: &mut Connection, board: Option<&mut Scoreboard>) {
         13 => connection.host_refused_bytes(),
         14 => connection.on_stored(any(), any()),
         15 => connection.await_host(now),
+        16 => connection.await_address(now),
         _ => observe(connection),
     }
 }
