@@ -5,6 +5,7 @@ mod fragments;
 use core::net::{IpAddr, Ipv4Addr};
 
 use heapless::Vec;
+use ipstack::Instant;
 use ipstack::checksum::ChecksumState;
 use ipstack::tcp::SegmentIn;
 use ipstack::wire::icmpv4::{CODE_PROTOCOL_UNREACHABLE, CODE_TTL_EXCEEDED};
@@ -110,7 +111,7 @@ impl Nat<'_> {
         }
         let source = packet.source();
         if is_guest(&self.core.config, source) {
-            self.core.learn(source, ethernet.source());
+            self.core.learn(io.now, source, ethernet.source());
         } else if !source.is_unspecified() {
             return Err(DropReason::IpSource);
         }
@@ -137,8 +138,8 @@ impl Nat<'_> {
 
 impl Core<'_> {
     /// Learns a guest's hardware address, and lets the flows that waited for one go on.
-    pub(crate) fn learn(&mut self, address: Ipv4Addr, mac: MacAddr) {
-        if self.egress.neighbours.learn(&self.config, address, mac) {
+    pub(crate) fn learn(&mut self, now: Instant, address: Ipv4Addr, mac: MacAddr) {
+        if self.egress.neighbours.learn(now, &self.config, address, mac) {
             self.table.wake_waiting();
         }
     }

@@ -31,7 +31,7 @@ impl Core<'_> {
         ethernet: &EthernetFrame<'_>,
     ) -> Result<(), DropReason> {
         let packet = ArpPacket::parse(ethernet.payload()).map_err(|_| DropReason::Arp)?;
-        self.learn(packet.sender_ip, packet.sender_mac);
+        self.learn(io.now, packet.sender_ip, packet.sender_mac);
         match arp::respond(&self.config, &packet) {
             Some(reply) => {
                 let to = ethernet.source();

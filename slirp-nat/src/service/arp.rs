@@ -58,26 +58,49 @@ pub(crate) struct Neighbours {
     entries: Vec<(Ipv4Addr, MacAddr), MAX_NEIGHBOURS>,
     /// Where the next entry goes once all are taken.
     oldest: usize,
-    /// What was asked for lately, and when.
+    /// Questions of the last second, or of longer ago. One that was answered keeps its place, for
+    /// no address.
     asked: Vec<(Ipv4Addr, Instant), MAX_NEIGHBOURS>,
+    /// Somebody may wait for an address that none of them is about.
+    overlooked: bool,
+    /// When who waits last looked again for that.
+    looked_again: Instant,
 }
 
 impl Neighbours {
     /// No neighbours.
     pub(crate) const fn new() -> Self {
-        Self { entries: Vec::new(), oldest: 0, asked: Vec::new() }
+        Self {
+            entries: Vec::new(),
+            oldest: 0,
+            asked: Vec::new(),
+            overlooked: false,
+            looked_again: Instant::ZERO,
+        }
     }
 
     /// Takes the sender of a valid ARP packet, or the source of an IP packet and of the frame that
-    /// brought it. Addresses that no guest may have are passed over. Returns whether the address
-    /// was not known before.
-    pub(crate) fn learn(&mut self, config: &Config, address: Ipv4Addr, mac: MacAddr) -> bool {
+    /// brought it. Addresses that no guest may have are passed over. Returns whether who waits for
+    /// a guest is to look again: after an answer, and once a second as long as not all are asked
+    /// for, but not for each address that a guest goes through.
+    pub(crate) fn learn(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        address: Ipv4Addr,
+        mac: MacAddr,
+    ) -> bool {
         if !is_guest(config, address) || !is_station(mac) {
             return false;
         }
+        self.keep(address, mac);
+        self.is_answered(address) || self.looks_again(now)
+    }
+
+    fn keep(&mut self, address: Ipv4Addr, mac: MacAddr) {
         if let Some(known) = self.entries.iter_mut().find(|(known, _)| *known == address) {
             known.1 = mac;
-            return false;
+            return;
         }
         if self.entries.push((address, mac)).is_err() {
             if let Some(entry) = self.entries.get_mut(self.oldest) {
@@ -86,16 +109,39 @@ impl Neighbours {
             let next = self.oldest.wrapping_add(1);
             self.oldest = if next < MAX_NEIGHBOURS { next } else { 0 };
         }
-        true
+    }
+
+    /// Whether there was a question about `address`.
+    fn is_answered(&mut self, address: Ipv4Addr) -> bool {
+        let question = self.asked.iter_mut().find(|(asked, _)| *asked == address);
+        question.map(|(asked, _)| *asked = Ipv4Addr::UNSPECIFIED).is_some()
+    }
+
+    fn looks_again(&mut self, now: Instant) -> bool {
+        let due = self.overlooked && now.since(self.looked_again) >= QUESTION_INTERVAL;
+        if due {
+            self.overlooked = false;
+            self.looked_again = now;
+        }
+        due
     }
 
     /// Whether the guests may be asked at `now` who has `address`; takes note that they are. No more
     /// addresses are asked for at a time than could be kept, or flows to many guests that are gone
     /// would ask for all of them whenever one of the others is visited.
     pub(crate) fn may_ask(&mut self, now: Instant, address: Ipv4Addr) -> bool {
-        self.asked.retain(|(_, at)| now.since(*at) < QUESTION_INTERVAL);
-        !self.asked.iter().any(|(asked, _)| *asked == address)
-            && self.asked.push((address, now)).is_ok()
+        let overlooked = &mut self.overlooked;
+        self.asked.retain(|(asked, at)| {
+            let recent = now.since(*at) < QUESTION_INTERVAL;
+            *overlooked |= !recent && !asked.is_unspecified();
+            recent
+        });
+        if self.asked.iter().any(|(asked, _)| *asked == address) {
+            return false;
+        }
+        let asks = self.asked.push((address, now)).is_ok();
+        self.overlooked |= !asks;
+        asks
     }
 
     /// The hardware address of a guest.

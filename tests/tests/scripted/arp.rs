@@ -136,10 +136,12 @@ on_both_hosts! {
         lab.settle();
         let (asked, others) = questions(&mut lab);
         assert_eq!((asked.len(), others.len()), (16, 16), "the last sixteen are known");
+        let before = lab.counters().flow_visits;
         for last in 20..60 {
             lab.input(&build::arp(2, (GUEST_MAC, guest(last)), (build::ROUTER_MAC, GATEWAY)));
         }
         assert!(questions(&mut lab).0.is_empty(), "within the same second");
+        assert_eq!(lab.counters().flow_visits, before + 34, "those that wait look again once");
         let mut received = others.len();
         let mut asked = asked;
         for _ in 0..4 {

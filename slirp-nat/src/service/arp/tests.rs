@@ -103,9 +103,9 @@ fn a_neighbour_is_found_under_its_latest_address() {
     let config = Config::default();
     let mut neighbours = Neighbours::new();
     assert_eq!(neighbours.find(net(15)), None);
-    neighbours.learn(&config, net(15), mac(1));
-    neighbours.learn(&config, net(16), mac(2));
-    neighbours.learn(&config, net(15), mac(3));
+    neighbours.learn(Instant::ZERO, &config, net(15), mac(1));
+    neighbours.learn(Instant::ZERO, &config, net(16), mac(2));
+    neighbours.learn(Instant::ZERO, &config, net(15), mac(3));
     assert_eq!(neighbours.find(net(15)), Some(mac(3)));
     assert_eq!(neighbours.find(net(16)), Some(mac(2)));
 }
@@ -115,11 +115,11 @@ fn the_neighbour_known_first_makes_room() {
     let config = Config::default();
     let mut neighbours = Neighbours::new();
     for last in 20..36 {
-        neighbours.learn(&config, net(last), mac(last));
+        neighbours.learn(Instant::ZERO, &config, net(last), mac(last));
     }
-    neighbours.learn(&config, net(20), mac(99));
+    neighbours.learn(Instant::ZERO, &config, net(20), mac(99));
     for last in 36..54 {
-        neighbours.learn(&config, net(last), mac(last));
+        neighbours.learn(Instant::ZERO, &config, net(last), mac(last));
         let known: Vec<u8, 64> = (20..54).filter(|l| neighbours.find(net(*l)).is_some()).collect();
         let expected: Vec<u8, 64> = (last - 15..=last).collect();
         assert_eq!(known, expected);
@@ -134,7 +134,7 @@ fn addresses_that_no_guest_has_are_not_learned() {
     for address in
         [net(2), net(3), net(0), net(255), foreign, Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST]
     {
-        neighbours.learn(&config, address, GUEST);
+        neighbours.learn(Instant::ZERO, &config, address, GUEST);
         assert_eq!(neighbours.find(address), None);
     }
 }
@@ -143,10 +143,10 @@ fn addresses_that_no_guest_has_are_not_learned() {
 fn group_addresses_are_not_learned() {
     let config = Config::default();
     let mut neighbours = Neighbours::new();
-    neighbours.learn(&config, net(15), GUEST);
+    neighbours.learn(Instant::ZERO, &config, net(15), GUEST);
     for mac in [MacAddr::ZERO, MacAddr::BROADCAST, MacAddr([1, 0, 0x5e, 0, 0, 1])] {
-        neighbours.learn(&config, net(15), mac);
-        neighbours.learn(&config, net(16), mac);
+        neighbours.learn(Instant::ZERO, &config, net(15), mac);
+        neighbours.learn(Instant::ZERO, &config, net(16), mac);
     }
     assert_eq!(neighbours.find(net(15)), Some(GUEST));
     assert_eq!(neighbours.find(net(16)), None);
