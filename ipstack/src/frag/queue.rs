@@ -58,7 +58,8 @@ impl<'a> FragmentQueue<'a> {
     }
 
     /// Takes in one fragment. A fragment with offset 0 that is also the last is a whole datagram and
-    /// comes back at once.
+    /// comes back at once, unless others of its name say otherwise. Over IPv6 such a fragment has
+    /// nothing to do with those (RFC 6946), and the walk over the headers makes none of it.
     ///
     /// Call [`expire`](Self::expire) before, or late fragments join datagrams whose time is over.
     pub fn insert(&mut self, now: Instant, fragment: &Fragment<'_>) -> Insert<'_> {

@@ -31,6 +31,33 @@ on_both_hosts! {
         }
     }
 
+    /// With memory for one flow and for nothing else, and at first no room on the link: all that
+    /// finds no place is dropped under its name, and nothing stays behind.
+    fn the_least_memory_is_enough_to_end_well(kind) {
+        let mut lab = Lab::with(kind, |setup| {
+            (setup.flows, setup.permits, setup.datagram, setup.replies) = (1, 0, 0, 0);
+            (setup.fragments, setup.fragment_memory, setup.leases) = (0, 0, 0);
+            (setup.pool, setup.recoveries, setup.forwards) = (0, 0, 0);
+        });
+        for frames in [0, 1, usize::MAX] {
+            for frame in specimens() {
+                lab.link_ready(frames);
+                lab.input(&frame);
+                for socket in lab.world().open_datagrams() {
+                    lab.world().deliver_from(socket, SERVER, b"answer");
+                }
+                lab.advance(seconds(1));
+            }
+        }
+        lab.advance(seconds(1000));
+        assert_eq!((lab.nat.flow_count(), lab.world().open_sockets()), (0, 0));
+        assert_eq!(lab.nat.poll_at(), None);
+        assert_eq!(lab.dropped(DropReason::FragmentMemory), 3);
+        assert_eq!(lab.dropped(DropReason::Dhcp), 3);
+        assert!(lab.dropped(DropReason::ReplyQueueFull) >= 2, "ARP and ping without room");
+        assert!(lab.dropped(DropReason::TooLong) >= 3, "no memory for any datagram");
+    }
+
     /// Every single byte of every kind of frame changed, the checksums made right again or not.
     fn altered_frames_are_harmless(kind) {
         let mut lab = Lab::with(kind, |setup| setup.flows = 8);
