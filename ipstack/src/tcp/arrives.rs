@@ -104,7 +104,8 @@ impl Connection {
 
     /// Ends a batch: the last `untaken` bytes of its text could not be handed on or stored. They
     /// are not acknowledged, and asked for again with three duplicate ACKs, so that a sender
-    /// without SACK need not wait for its timer. Returns whether the guest has ended its stream.
+    /// without SACK need not wait for its timer. Returns whether the guest has ended its stream, and
+    /// the host has all of it.
     pub fn settle(&mut self, now: Instant, untaken: u32) -> bool {
         let fin = core::mem::take(&mut self.flags.fin_pending);
         if untaken > 0 {
@@ -118,7 +119,7 @@ impl Connection {
         if fin {
             self.on_fin(now);
         }
-        fin
+        fin && !self.flags.host_refuses
     }
 
     /// RFC 9293 3.10.7.3.

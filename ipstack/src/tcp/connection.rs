@@ -151,6 +151,8 @@ pub(super) struct Flags {
     pub(super) host_end: bool,
     /// The host's side has failed; the guest is reset once it has what came before.
     pub(super) host_failed: bool,
+    /// The host takes no more bytes.
+    pub(super) host_refuses: bool,
     /// The host has lost bytes that the guest may need again: the guest is reset at once.
     pub(super) bytes_lost: bool,
     pub(super) fin_sent: bool,
@@ -276,8 +278,10 @@ impl Connection {
     }
 
     /// The host's side takes no more bytes: it has failed, but what it had received before may
-    /// still be there to be peeked.
+    /// still be there to be peeked. No end of the guest's is told to it, which would seem to lie
+    /// behind all that the guest sent.
     pub fn host_refused_bytes(&mut self) {
+        self.flags.host_refuses = true;
         if self.flags.host_end {
             self.host_failed();
         } else {

@@ -78,6 +78,24 @@ on_both_hosts! {
         assert_eq!(lab.world().open_sockets(), 0);
     }
 
+    /// What the guest has sent a server that takes no more is lost, so the guest's end is not told
+    /// to it as if that came behind all; what it had sent before is delivered all the same.
+    fn a_server_that_missed_bytes_is_told_of_no_end_behind_them(kind) {
+        let mut lab = Lab::new(kind);
+        let mut guest = lab.connect(4000, SERVER);
+        let stream = lab.world().stream_to(SERVER);
+        lab.world().sends(stream, &pattern(1000));
+        lab.world().fails(stream, HostError::Reset);
+        guest.send(&mut lab, b"never read");
+        guest.send_fin(&mut lab);
+        let segments = lab.take_tcp();
+        assert_eq!(guest.absorb(&segments).0, pattern(1000));
+        assert!(!lab.world().is_write_shut(stream));
+        guest.send_ack(&mut lab);
+        assert!(lab.take_one_tcp().is_reset());
+        assert_eq!(lab.nat.flow_count(), 0);
+    }
+
     /// Whatever ends a connection on the host's side is a reset for the guest, in the same call.
     fn each_failure_of_a_connection_is_a_reset_at_once(kind) {
         for error in [
