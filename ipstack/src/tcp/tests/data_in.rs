@@ -166,13 +166,13 @@ fn the_right_edge_stays_until_what_was_refused_has_come_again() {
     lab.exchange("A 1+4000 ack 1 win 8000", &["A 1 ack 1 win 8000"; 4]);
     lab.exchange("A 1+1000 ack 1 win 8000", &["A 1 ack 1 win 8000"; 4]);
     lab.host_room = usize::MAX;
-    lab.connection.promise(8000);
+    lab.connection.promise(20_000);
     lab.exchange("A 1+1000 ack 1 win 8000", &["A 1 ack 1001 win 7000"]);
-    lab.connection.promise(8000);
+    lab.connection.promise(20_000);
     assert!(!lab.connection.owes_window_update());
     lab.exchange("A 1001+2999 ack 1 win 8000", &["A 1 ack 4000 win 4001"]);
-    lab.connection.promise(8000);
-    lab.exchange("A 4000+1 ack 1 win 8000", &["A 1 ack 4001 win 7999"]);
+    lab.connection.promise(20_000);
+    lab.exchange("A 4000+1 ack 1 win 8000", &["A 1 ack 4001 win 19999"]);
 }
 
 /// Nothing may be left to be sent, or less than a sender would use.
