@@ -20,7 +20,7 @@ pub struct Scoreboard {
     /// What lies before was sent again in this recovery (`HighRxt`), if anything was.
     high_rxt: Option<SeqNumber>,
     /// The highest number sent when something was last sent again.
-    mark: SeqNumber,
+    max_when_resent: SeqNumber,
 }
 
 impl Scoreboard {
@@ -29,7 +29,7 @@ impl Scoreboard {
         ranges: [(SeqNumber(0), SeqNumber(0)); MAX_RANGES],
         count: 0,
         high_rxt: None,
-        mark: SeqNumber(0),
+        max_when_resent: SeqNumber(0),
     };
 
     /// Whether the guest is not known to hold anything beyond a gap.
@@ -68,7 +68,7 @@ impl Scoreboard {
     /// What lies before `end` was sent again, while all before `max` had been sent.
     pub(super) fn note_resent(&mut self, end: SeqNumber, max: SeqNumber) {
         self.high_rxt = Some(self.high_rxt.map_or(end, |before| before.max(end)));
-        self.mark = max;
+        self.max_when_resent = max;
     }
 
     /// Whether what begins at `una` was sent again in this recovery.
@@ -109,7 +109,7 @@ impl Scoreboard {
     /// Whether the guest holds enough of what was sent after something had been sent again to say
     /// that this got lost, too. It is still missing, since `una` is.
     pub(super) fn is_lost_again(&self, una: SeqNumber, mss: u32) -> bool {
-        self.is_resent(una) && self.is_lost(self.mark, mss)
+        self.is_resent(una) && self.is_lost(self.max_when_resent, mss)
     }
 
     /// The next bytes to be sent again, those that count as lost only or `any` between ranges:
