@@ -47,9 +47,10 @@ impl Egress<'_> {
         stats.counters.tcp_resets_out += u64::from(sent);
     }
 
-    /// Whether a TCP segment without data can be sent now.
+    /// Whether a TCP segment without data can be sent now. Room is no promise of a buffer, and what
+    /// the connection has made of itself cannot be taken back.
     pub(crate) fn can_send_segment<L: Link + ?Sized>(link: &mut L) -> bool {
-        has_room(link, SEGMENT_FRAME.max(MIN_FRAME_LEN))
+        has_room(link, SEGMENT_FRAME.max(MIN_FRAME_LEN)) && link.reserve(SEGMENT_FRAME).is_some()
     }
 
     /// Sends a TCP segment without data.

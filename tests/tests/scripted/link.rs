@@ -110,18 +110,30 @@ on_both_hosts! {
         assert_eq!(lab.nat.stats().dropped_total(), 0);
     }
 
-    /// A segment without data that gets no buffer is lost and counted, as on any link, and comes
-    /// again as it would there.
-    fn a_segment_that_gets_no_buffer_is_sent_again(kind) {
+    /// A segment without data waits for a buffer, too: nobody would send an ACK again, nor the reset
+    /// of a connection that is over.
+    fn a_segment_that_gets_no_buffer_waits(kind) {
         let mut lab = Lab::new(kind);
         let mut guest = TcpGuest::new(4000, SERVER);
         lab.link.refusals = 1;
         lab.input(&guest.syn(Some(1460)).frame());
         lab.settle();
         lab.expect_nothing();
-        assert_eq!(lab.dropped(DropReason::ReplyQueueFull), 1);
-        lab.advance_to_output();
+        lab.link_ready(usize::MAX);
         guest.finish_open(&mut lab);
+        lab.link.refusals = 1;
+        guest.send(&mut lab, b"hello");
+        lab.expect_nothing();
+        lab.link_ready(usize::MAX);
+        assert_eq!(lab.take_one_tcp().ack, guest.snd_nxt);
+        let stream = lab.world().stream_to(SERVER);
+        lab.link.refusals = 1;
+        lab.world().fails(stream, HostError::Reset);
+        lab.settle();
+        lab.expect_nothing();
+        lab.link_ready(usize::MAX);
+        assert!(lab.take_one_tcp().is_reset());
+        assert_eq!(lab.nat.stats().dropped_total(), 0);
     }
 
     /// Room counted in bytes is kept, too.
