@@ -142,8 +142,9 @@ impl Scoreboard {
         for ((start, end), hole) in ranges.rev().zip(ends) {
             above.add(*start, *end);
             let hole = self.not_resent(hole);
-            if above.means_loss(mss) && start.is_after(hole) {
-                lost = lost.saturating_add(start.since(hole));
+            let until = if start.is_after(nxt) { nxt } else { *start };
+            if above.means_loss(mss) && until.is_after(hole) {
+                lost = lost.saturating_add(until.since(hole));
             }
         }
         self.held_before(nxt).saturating_add(lost)

@@ -185,7 +185,9 @@ impl Connection {
         let pipe = self.snd_nxt.since(self.snd_una).saturating_sub(self.out_of_pipe);
         let full = self.congestion.window().saturating_sub(pipe).checked_div(mss)?;
         let (start, end) = board.next_hole(self.snd_una, mss, !self.expects_new_data())?;
-        let text = self.data_outstanding().saturating_sub(start.since(self.snd_una));
+        // What a timeout has put behind `snd_nxt` comes in its turn.
+        let ahead = self.snd_nxt.since(self.snd_una).min(self.data_outstanding());
+        let text = ahead.saturating_sub(start.since(self.snd_una));
         let limit = end.since(start).min(text).min(full.saturating_mul(mss));
         (limit > 0).then_some((start, limit))
     }

@@ -225,6 +225,35 @@ on_both_hosts! {
         assert_eq!(lab.counters().tcp_timeouts, 0);
     }
 
+    /// A timeout leaves known what the guest holds, up to the end of the flight. If what is sent again
+    /// gets lost, too, only that is repaired: the holes behind it come in their turn, not all at once.
+    fn what_is_lost_since_a_timeout_brings_no_burst(kind) {
+        const SEGMENT: u32 = 1460;
+        let mut lab = Lab::new(kind);
+        let (mut guest, flight) = sent_with_sack(&mut lab, 4000, 44 * 1460);
+        assert_eq!(flight.len(), 44);
+        let held: Vec<_> = (1..44).step_by(3).map(|n| (n * SEGMENT, (n + 1) * SEGMENT)).collect();
+        for blocks in held.chunks(3) {
+            lab.input(&guest.telling_of(blocks).frame());
+        }
+        lab.take();
+        lab.advance_to_output();
+        assert_eq!(lab.take_tcp(), flight[..1], "what was sent again is lost, and that was the timer");
+        let mut sent = Vec::new();
+        for acked in [2, 5, 8] {
+            guest.rcv_nxt = flight[acked].seq;
+            guest.send_ack(&mut lab);
+            sent = lab.take_tcp();
+        }
+        assert_eq!(sent, [&flight[9..10], &flight[11..13]].concat(), "8 is on its way");
+        let mut again = 0;
+        for end in [11, 12, 14] {
+            lab.input(&guest.telling_of(&[(SEGMENT, (end - 8) * SEGMENT)]).frame());
+            again += lab.take_tcp().len();
+        }
+        assert!((1..=8).contains(&again), "{again} segments in a window of four");
+    }
+
     /// SACK blocks of a guest that never permitted it are not looked at: the ACK is a duplicate, of
     /// which one brings the segment, whereas a block of one segment would prove nothing yet.
     fn blocks_that_were_not_agreed_upon_are_passed_over(kind) {
