@@ -225,3 +225,22 @@ fn completion_moves_the_deadline_to_the_next_oldest() {
     assert!(matches!(queue.insert(at(4), &last_of(3, 0)), Insert::Complete(_)));
     assert_eq!(queue.poll_at(), Some(at(32)));
 }
+
+/// What slots and memory contain does not matter: they may have been another queue's.
+#[test]
+fn slots_of_another_queue_are_as_good_as_new() {
+    let mut memory = Memory::new(2, 64);
+    let mut queue = memory.queue();
+    for source in 1..=2 {
+        assert_eq!(queue.insert(at(0), &first_of(source, 0)), Insert::Held);
+    }
+    let mut queue = memory.queue();
+    assert_eq!((queue.len(), queue.poll_at()), (0, None));
+    for source in 1..=2 {
+        assert_eq!(queue.insert(at(0), &last_of(source, 0)), Insert::Held);
+    }
+    assert_eq!((queue.len(), queue.counters().evicted), (2, 0));
+    for source in 1..=2 {
+        assert!(matches!(queue.insert(at(0), &first_of(source, 0)), Insert::Complete(_)));
+    }
+}
