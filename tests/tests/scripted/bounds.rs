@@ -46,9 +46,11 @@ on_both_hosts! {
             };
             lab.world().report(socket, report);
         }
+        while lab.host.next_event().is_some() {}
+        lab.world().spurious(socket, Ready { error: true, ..Ready::default() });
         lab.settle();
         assert_eq!(lab.take().len(), 40);
-        assert_eq!(lab.counters().icmp_errors_out, 40);
+        assert_eq!((lab.counters().icmp_errors_out, lab.dropped(DropReason::HostError)), (40, 40));
     }
 
     /// A host out of descriptors: the client waits in the backlog, no call loops, and it is taken

@@ -86,8 +86,17 @@ on_both_hosts! {
     fn a_refusing_resolver_is_followed_by_the_next(kind) {
         let mut lab = lab_with(kind, &[FIRST, SECOND]);
         lab.world().fail_send_datagram(HostError::NetUnreachable);
-        assert_eq!(one(ask(&mut lab, 6000, 7)).meta.remote, SECOND);
+        let sent = one(ask(&mut lab, 6000, 7));
+        assert_eq!(sent.meta.remote, SECOND);
+        lab.world().report(sent.token, DatagramError {
+            error: HostError::Refused,
+            offender: None,
+            remote: SECOND,
+            quoted: None,
+        });
+        lab.settle();
         lab.expect_nothing();
+        assert_eq!(one(ask(&mut lab, 6001, 8)).meta.remote, FIRST);
     }
 
     /// slirp4netns #280: an unusable resolver was silence. With none at all, and with all of them

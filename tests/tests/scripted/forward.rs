@@ -271,6 +271,46 @@ on_both_hosts! {
         assert_eq!(lab.nat.flow_count(), 0, "one that nobody answers goes sooner");
     }
 
+    /// One client of two forwards to one port of the guest: each answer leaves by its own.
+    fn two_forwards_keep_one_client_apart(kind) {
+        let mut lab = forwarded(kind, Protocol::Udp, PUBLIC);
+        let second = SocketAddr::new(PUBLIC.ip(), PUBLIC.port() + 1);
+        lab.forward(Protocol::Udp, second, 22).expect("a forward");
+        let sockets = [PUBLIC, second].map(|address| lab.world().bound(address));
+        for socket in sockets {
+            lab.world().deliver_from(socket, CLIENT, b"question");
+            lab.settle();
+            let shown = lab.take_one_udp().src;
+            lab.input(&build::udp(22, (*shown.ip(), shown.port()), b"answer"));
+            let sent = one(lab.world().take_sent_datagrams());
+            assert_eq!((sent.token, sent.meta.remote), (socket, CLIENT.into()));
+        }
+    }
+
+    /// A datagram of a client that is longer than the NAT's buffer is dropped, never cut.
+    fn a_truncated_datagram_of_a_client_is_dropped(kind) {
+        let mut lab = Lab::with(kind, |setup| setup.datagram = 2000);
+        lab.forward(Protocol::Udp, PUBLIC, 22).expect("a forward");
+        let socket = lab.world().bound(PUBLIC);
+        lab.world().deliver_from(socket, CLIENT, &pattern(3000));
+        lab.settle();
+        lab.expect_nothing();
+        assert_eq!((lab.dropped(DropReason::TooLong), lab.nat.flow_count()), (1, 0));
+    }
+
+    /// So is a client at the host's own address, which the guest may not write to.
+    fn a_udp_client_at_the_host_itself_is_shown_as_the_gateway(kind) {
+        let mut lab = forwarded(kind, Protocol::Udp, PUBLIC);
+        let socket = lab.world().bound(PUBLIC);
+        let client = SocketAddr::new(lab.world().own_addresses[0], 51_000);
+        lab.world().deliver_from(socket, client, b"question");
+        lab.settle();
+        let shown = lab.take_one_udp().src;
+        assert_eq!(*shown.ip(), GATEWAY);
+        lab.input(&build::udp(22, (GATEWAY, shown.port()), b"answer"));
+        assert_eq!(one(lab.world().take_sent_datagrams()).meta.remote, client);
+    }
+
     /// A UDP client on loopback is shown as the gateway, and answers find it.
     fn a_udp_client_on_loopback_is_shown_as_the_gateway(kind) {
         let mut lab = forwarded(kind, Protocol::Udp, LOCAL);

@@ -1,5 +1,7 @@
 //! Reassembly through the whole NAT (RFC 791, RFC 815).
 
+use slirp_nat::link::Frame;
+
 use crate::prelude::*;
 
 const PEER: (Ipv4Addr, u16) = (Ipv4Addr::new(203, 0, 113, 77), 5000);
@@ -129,6 +131,18 @@ on_both_hosts! {
         lab.input_batch(&last.fragments(&datagram(&data), &[1480]));
         assert_eq!(one(lab.world().take_sent_datagrams()).data, data);
         assert!(lab.nat.stats().dropped_total() >= 59_990, "what was pushed out is counted");
+    }
+
+    /// RFC 1122 3.3.2: time is over when it is, whether or not anybody was told.
+    fn a_late_fragment_joins_nothing_though_no_timer_was_served(kind) {
+        let mut lab = Lab::new(kind);
+        let fragments = ip().fragments(&datagram(&pattern(3000)), &[1480]);
+        lab.input(&fragments[0]);
+        let late = lab.now().after(seconds(31));
+        lab.nat.receive(late, &[Frame::new(&fragments[1])], &mut *lab.host, &mut lab.link);
+        assert!(lab.world().sent_datagrams().is_empty());
+        assert_eq!(lab.dropped(DropReason::FragmentExpired), 1);
+        assert_eq!(lab.take_one_icmp().kind, 11);
     }
 
     /// RFC 792, RFC 1122 3.3.2: after 30 s the guest is told, if the first fragment was there.

@@ -91,8 +91,9 @@ on_both_hosts! {
             TcpGuest::new(4000, SERVER).syn(Some(1460)).frame(),
         ] {
             frame[..6].copy_from_slice(&build::BROADCAST);
-            lab.exchange(&[&frame]);
+            lab.input(&frame);
         }
+        lab.settle();
         lab.expect_nothing();
         assert_eq!((lab.nat.flow_count(), lab.dropped(DropReason::IpDestination)), (0, 3));
     }
@@ -102,8 +103,9 @@ on_both_hosts! {
         let mut lab = Lab::new(kind);
         let mut frame = build::ping(GATEWAY, 1, 1, b"x");
         frame.resize(70_000, 0);
-        lab.exchange(&[frame]);
+        lab.input(&frame);
         assert_eq!(lab.dropped(DropReason::FrameLength), 1);
+        lab.settle();
         lab.expect_nothing();
     }
 
@@ -128,7 +130,8 @@ on_both_hosts! {
         frame[24..26].fill(0);
         let sum = slirpkit_tests::sum::checksum(&frame[14..34]);
         frame[24..26].copy_from_slice(&sum.to_be_bytes());
-        lab.exchange(&[frame]);
+        lab.input(&frame);
+        lab.settle();
         lab.expect_nothing();
         assert_eq!(lab.dropped(DropReason::IpHeader), 1);
     }
@@ -185,21 +188,23 @@ on_both_hosts! {
             let source: Ipv4Addr = source.parse().expect("an address");
             frame[26..30].copy_from_slice(&source.octets());
             build::fix_checksums(&mut frame);
-            lab.exchange(&[frame]);
+            lab.input(&frame);
         }
         assert!(lab.world().sent_datagrams().is_empty());
         assert_eq!(lab.dropped(DropReason::IpSource), forged.len() as u64);
+        lab.settle();
         lab.expect_nothing();
     }
 
     /// Other protocols and Ethernet types are counted by name.
     fn unknown_protocols_are_counted(kind) {
         let mut lab = Lab::new(kind);
-        lab.exchange(&[build::IpBuilder::new(*SERVER.ip(), 132).frame(&[0; 20])]);
+        lab.input(&build::IpBuilder::new(*SERVER.ip(), 132).frame(&[0; 20]));
         assert_eq!(lab.dropped(DropReason::IpProtocol), 1);
         lab.take();
-        lab.exchange(&[build::ethernet(build::ROUTER_MAC, 0x88f8, &[0; 46])]);
+        lab.input(&build::ethernet(build::ROUTER_MAC, 0x88f8, &[0; 46]));
         assert_eq!(lab.dropped(DropReason::EtherType), 1);
+        lab.settle();
         lab.expect_nothing();
     }
 

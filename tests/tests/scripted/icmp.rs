@@ -259,10 +259,11 @@ on_both_hosts! {
         let mut lab = Lab::new(kind);
         let ip = build::IpBuilder::new(FAR, build::ICMP);
         for kind in [0, 4, 5, 9, 10, 13, 15, 17, 40, 255] {
-            lab.exchange(&[ip.frame(&build::icmp_message(kind, 0, [0; 4], &[0; 28]))]);
+            lab.input(&ip.frame(&build::icmp_message(kind, 0, [0; 4], &[0; 28])));
         }
         assert_eq!(lab.dropped(DropReason::IcmpType), 10);
         assert_eq!(lab.nat.flow_count(), 0);
+        lab.settle();
         lab.expect_nothing();
     }
 
@@ -286,9 +287,10 @@ on_both_hosts! {
         let mut lab = Lab::new(kind);
         let mut ip = build::IpBuilder::new(FAR, build::ICMP);
         ip.ttl = 1;
-        lab.exchange(&[ip.frame(&build::icmp_message(3, 3, [0; 4], &[0; 28]))]);
+        lab.input(&ip.frame(&build::icmp_message(3, 3, [0; 4], &[0; 28])));
         ip.offset = 800;
-        lab.exchange(&[ip.frame(&[0; 40])]);
+        lab.input(&ip.frame(&[0; 40]));
+        lab.settle();
         lab.expect_nothing();
     }
 

@@ -139,6 +139,11 @@ on_both_hosts! {
     /// Room counted in bytes is kept, too.
     fn room_in_bytes_is_kept(kind) {
         let mut lab = Lab::new(kind);
+        lab.link.set_room(Room { frames: usize::MAX, bytes: 59 });
+        lab.input(&build::arp_request(GATEWAY));
+        lab.expect_nothing();
+        lab.link_ready(usize::MAX);
+        assert!(one(lab.take()).arp().is_some());
         let mut guest = lab.connect(4000, SERVER);
         let stream = lab.world().stream_to(SERVER);
         let data = pattern(20_000);

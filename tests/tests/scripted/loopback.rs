@@ -115,5 +115,11 @@ on_both_hosts! {
         let stream = lab.world().stream_to(SocketAddr::from((OWN, 80)));
         guest.send(&mut lab, b"x");
         assert_eq!(lab.world().sent(stream), b"x");
+        lab.take();
+        lab.input(&build::udp(6000, (OWN, 7), b"x"));
+        let sent = one(lab.world().take_sent_datagrams());
+        lab.world().deliver_from(sent.token, SocketAddrV4::new(OWN, 7), b"y");
+        lab.settle();
+        assert_eq!(lab.take_one_udp().src, SocketAddrV4::new(OWN, 7));
     }
 }

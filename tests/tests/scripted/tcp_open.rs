@@ -52,8 +52,9 @@ on_both_hosts! {
         let mut lab = Lab::new(kind);
         for address in ["224.0.0.1", "240.0.0.1", "255.255.255.255", "10.0.2.255", "10.0.2.77"] {
             let remote = SocketAddrV4::new(address.parse().expect("an address"), 80);
-            lab.exchange(&[TcpGuest::new(4000, remote).syn(Some(1460)).frame()]);
-            lab.expect_nothing();
+            lab.input(&TcpGuest::new(4000, remote).syn(Some(1460)).frame());
+            lab.settle();
+        lab.expect_nothing();
         }
         assert_eq!((lab.world().connects(), lab.nat.flow_count()), (0, 0));
         assert_eq!(lab.dropped(DropReason::IpDestination), 5);
