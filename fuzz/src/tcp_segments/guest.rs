@@ -175,6 +175,9 @@ impl End {
                 self.has_reset |= flags & RST != 0;
                 let seq = self.snd_nxt.wrapping_add_signed(seq_off.into());
                 let ack = next.wrapping_add_signed(ack_off.into());
+                if flags & (SYN | FIN) == FIN {
+                    self.note_sent(seq.wrapping_add(1), true);
+                }
                 self.with_options(builder.flags(flags).seq(seq).ack(ack))
             }
             // What was sent last goes out as it is.
@@ -205,6 +208,14 @@ impl End {
         options.add_to(builder)
     }
 
+    /// Something that ends at `end` is sent, with a FIN last or not.
+    fn note_sent(&mut self, end: u32, fin: bool) {
+        self.fin = if fin { Some(end) } else { self.fin };
+        if is_after(end, self.snd_nxt) {
+            self.snd_nxt = end;
+        }
+    }
+
     fn text(&mut self, builder: TcpBuilder, place: Place, len: u16, fin: bool) -> TcpBuilder {
         let seq = match place {
             Place::Next => self.snd_nxt,
@@ -213,10 +224,7 @@ impl End {
             Place::Missing => self.received.acknowledged(self.snd_nxt),
         };
         let end = seq.wrapping_add(u32::from(len) + u32::from(fin));
-        self.fin = if fin { Some(end) } else { self.fin };
-        if is_after(end, self.snd_nxt) {
-            self.snd_nxt = end;
-        }
+        self.note_sent(end, fin);
         let fin = if fin { FIN } else { 0 };
         let data = text(self.connection, seq, usize::from(len));
         builder.flags(ACK | PSH | fin).seq(seq).data(data)
