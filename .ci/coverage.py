@@ -58,6 +58,8 @@ def run_tests(profiles):
         **os.environ,
         "RUSTC_WORKSPACE_WRAPPER": str(HERE.resolve() / "instrument"),
         "LLVM_PROFILE_FILE": str(profiles.resolve() / "%m.profraw"),
+        # Else small functions are compiled into their callers, which are not all instrumented.
+        "CARGO_INCREMENTAL": "1",
         # The same lines each time.
         "PROPTEST_RNG_SEED": "0",
     }

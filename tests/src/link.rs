@@ -21,6 +21,8 @@ pub struct ScriptedLink {
     pub alignment: usize,
     /// How many reservations more get no buffer, whatever room there is.
     pub refusals: usize,
+    /// No larger reservation gets a buffer.
+    pub largest: usize,
     buffer: Vec<u8>,
     frames: Vec<Vec<u8>>,
     supers: usize,
@@ -42,6 +44,7 @@ impl ScriptedLink {
             guest_queue_frames: usize::MAX,
             alignment: 0,
             refusals: 0,
+            largest: usize::MAX,
             buffer: Vec::new(),
             frames: Vec::new(),
             supers: 0,
@@ -104,7 +107,7 @@ impl Link for ScriptedLink {
             self.refusals -= 1;
             return None;
         }
-        if self.room.frames == 0 {
+        if self.room.frames == 0 || wanted > self.largest {
             return None;
         }
         // What lay in the buffer before must never reach the guest.

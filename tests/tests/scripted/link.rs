@@ -107,6 +107,14 @@ on_both_hosts! {
         lab.expect_nothing();
         lab.link_ready(usize::MAX);
         assert_eq!(guest.absorb(&lab.take_tcp()).0, b"hello");
+        guest.send_ack(&mut lab);
+        lab.link.largest = 200;
+        lab.world().sends(stream, &pattern(1000));
+        lab.settle();
+        lab.expect_nothing();
+        lab.link.largest = usize::MAX;
+        lab.link_ready(usize::MAX);
+        assert_eq!(guest.absorb(&lab.take_tcp()).0, pattern(1000));
         assert_eq!(lab.nat.stats().dropped_total(), 0);
     }
 
