@@ -4,6 +4,18 @@ use slirp_nat::host::Token;
 
 use crate::prelude::*;
 
+/// A guest whose connection both sides have ended, the server first, and the stream to that server.
+fn in_time_wait(lab: &mut Lab) -> (TcpGuest, Token) {
+    let mut guest = lab.connect(4000, SERVER);
+    let stream = lab.world().stream_to(SERVER);
+    lab.world().ends(stream);
+    guest.drain(lab);
+    guest.send_fin(lab);
+    lab.settle();
+    lab.take();
+    (guest, stream)
+}
+
 on_both_hosts! {
     /// With the guest's end the host's direction is shut. Its room is then of no interest, however
     /// little there is.
@@ -261,13 +273,7 @@ on_both_hosts! {
     /// A repeated FIN is acknowledged again, in TIME_WAIT too. RFC 9293 3.10.7.4, eighth check.
     fn a_repeated_fin_is_acknowledged_again(kind) {
         let mut lab = Lab::new(kind);
-        let mut guest = lab.connect(4000, SERVER);
-        let stream = lab.world().stream_to(SERVER);
-        lab.world().ends(stream);
-        guest.drain(&mut lab);
-        guest.send_fin(&mut lab);
-        lab.settle();
-        lab.take();
+        let (guest, _) = in_time_wait(&mut lab);
         let fin = guest.segment().flags(FIN | ACK).seq(guest.snd_nxt.wrapping_sub(1)).frame();
         for _ in 0..3 {
             lab.input(&fin);
@@ -280,13 +286,7 @@ on_both_hosts! {
     /// RFC 9293 3.10.7.4, RFC 6191: TIME_WAIT is reused by a new SYN.
     fn time_wait_is_reused_by_a_new_syn(kind) {
         let mut lab = Lab::new(kind);
-        let mut guest = lab.connect(4000, SERVER);
-        let stream = lab.world().stream_to(SERVER);
-        lab.world().ends(stream);
-        guest.drain(&mut lab);
-        guest.send_fin(&mut lab);
-        lab.settle();
-        lab.take();
+        let (guest, stream) = in_time_wait(&mut lab);
         let mut again = TcpGuest::new(4000, SERVER);
         again.snd_nxt = guest.snd_nxt.wrapping_add(100_000);
         again.open(&mut lab, Some(1460));
@@ -299,12 +299,7 @@ on_both_hosts! {
     /// The guest ends TIME-WAIT by a reset and asks anew, all while nothing can be sent to it.
     fn a_reset_ends_time_wait_while_the_link_has_no_room(kind) {
         let mut lab = Lab::new(kind);
-        let mut guest = lab.connect(4000, SERVER);
-        let stream = lab.world().stream_to(SERVER);
-        lab.world().ends(stream);
-        guest.drain(&mut lab);
-        guest.send_fin(&mut lab);
-        lab.take();
+        let (guest, _) = in_time_wait(&mut lab);
         lab.link.set_frames(0);
         lab.input(&build::ping(GATEWAY, 1, 1, b"x"));
         guest.send_reset(&mut lab);

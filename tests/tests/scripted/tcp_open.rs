@@ -54,7 +54,7 @@ on_both_hosts! {
             let remote = SocketAddrV4::new(address.parse().expect("an address"), 80);
             lab.input(&TcpGuest::new(4000, remote).syn(Some(1460)).frame());
             lab.settle();
-        lab.expect_nothing();
+            lab.expect_nothing();
         }
         assert_eq!((lab.world().connects(), lab.nat.flow_count()), (0, 0));
         assert_eq!(lab.dropped(DropReason::IpDestination), 5);
